@@ -1,0 +1,34 @@
+# Two commands are all the set-up there is: `make demo` and `make test`.
+PYTHON ?= python3.11
+VENV := .venv
+UNMOOR := $(VENV)/bin/unmoor
+
+.PHONY: demo test lint clean
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+demo: $(VENV)/.installed
+	$(UNMOOR) decide examples/agents/plan.toml --html reports/agents.html
+	$(UNMOOR) engines install openvino --yes
+	$(UNMOOR) engines fetch smollm2-135m-instruct --yes
+	$(UNMOOR) bakeoff examples/local/plan.toml --html reports/local.html
+
+test: $(VENV)/.installed-test lint
+	$(UNMOOR) engines install openvino --yes
+	$(UNMOOR) engines fetch smollm2-135m-instruct --yes
+	$(VENV)/bin/python -m pytest
+
+lint: $(VENV)/.installed-test
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+clean:
+	rm -rf $(VENV) runs reports

@@ -1,0 +1,1 @@
+"""Tunes every candidate on the plan's traffic and compares them, interleaved, with intervals."""

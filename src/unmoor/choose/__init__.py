@@ -1,0 +1,1 @@
+"""Dated facts and prices, prediction with its error, gates, cost and the verdict."""

@@ -1,0 +1,20 @@
+"""How a model is laid out over devices."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """`replicas` copies of the model, each over `tp` devices."""
+
+    replicas: int
+    tp: int
+
+    def __str__(self) -> str:
+        return f"{self.replicas} × TP{self.tp}"
+
+
+def layouts(devices: int, sizes: tuple[int, ...] = (1, 2, 4, 8)) -> tuple[Layout, ...]:
+    """Every way to use all `devices` with one tensor-parallel size, smallest size first."""
+    return tuple(Layout(replicas=devices // tp, tp=tp) for tp in sizes if tp <= devices and devices % tp == 0)

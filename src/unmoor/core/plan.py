@@ -1,0 +1,112 @@
+"""The plan: everything a decision depends on that is the user's to say. Parsing from text lives in `core.plan_text`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from unmoor.core.slo import Slo
+
+Setting = bool | int | float | str
+"""A knob's value."""
+
+
+class SyntheticTraffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A described workload, made reproducibly by `unmoor.traffic.synthesis` from `seed`.
+
+    `groups` distinct shared prefixes of `shared_prefix_tokens` each; the rest of every prompt is its own.
+    `input_tokens` and `output_tokens` are means; each length is drawn within +-`spread` of its mean.
+    `burstiness` is the coefficient of variation of the gaps between arrivals (gamma; 1 is Poisson).
+    """
+
+    requests: int
+    rate_rps: float
+    input_tokens: int
+    output_tokens: int
+    shared_prefix_tokens: int = 0
+    groups: int = 1
+    spread: float = 0.1
+    burstiness: float = 1.0
+    seed: int = 0
+
+
+class TrafficPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the traffic is: a file (relative to the plan, `~` and `$VARS` allowed) or a description. One of both."""
+
+    path: str | None = None
+    format: str | None = None
+    synthetic: SyntheticTraffic | None = None
+
+
+class ModelPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The model, and the format of its weights as served ("fp8", "bf16", ...)."""
+
+    name: str
+    weights: str
+
+
+class HardwarePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Accelerators of one kind, and how many ("h100_sxm", 8); `device = "cpu"` is this machine."""
+
+    device: str
+    count: int = 1
+
+
+class CandidatePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One engine in the running. `version` None means the one that is installed, or the newest that facts know."""
+
+    engine: str
+    version: str | None = None
+    settings: dict[str, Setting] = {}
+
+
+class GatesPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a candidate must allow, whatever its speed.
+
+    `hardware_possible`: vendors that must stay possible for three years ("nvidia", "amd", "intel", "tpu", "cpu").
+    `licences_refused`: SPDX identifiers or names that must not be in the tree.
+    `contract_languages`: ISO 639-1 codes a support contract must be available in.
+    """
+
+    hardware_possible: tuple[str, ...] = ()
+    licences_refused: tuple[str, ...] = ()
+    security_policy_required: bool = False
+    support_required: bool = False
+    contract_languages: tuple[str, ...] = ()
+
+
+class PricesPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The user's own price of one device for one hour; left out, the dated price book answers."""
+
+    device_hour: float | None = None
+    currency: str = "USD"
+    source: str = "plan"
+    as_of: str | None = None
+
+
+class BakeoffPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much a bake-off may spend.
+
+    `blocks`: how often each setting is measured, interleaved, across engine restarts.
+    `settings`: at least three per engine. `equivalence_margin`: differences within this share are a tie.
+    """
+
+    settings: int = 3
+    blocks: int = 2
+    warmup_requests: int = 2
+    equivalence_margin: float = 0.05
+    seed: int = 0
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole plan, as read from TOML."""
+
+    name: str
+    traffic: TrafficPlan
+    slo: Slo
+    model: ModelPlan
+    hardware: HardwarePlan
+    candidates: tuple[CandidatePlan, ...]
+    default_engine: str = "vllm"
+    gates: GatesPlan = GatesPlan()
+    prices: PricesPlan = PricesPlan()
+    bakeoff: BakeoffPlan = BakeoffPlan()

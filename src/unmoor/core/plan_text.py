@@ -1,0 +1,153 @@
+"""Plans from TOML text, with errors that name the line, the key and the nearest known one."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from unmoor.core.errors import PlanError
+from unmoor.core.nearest import did_you_mean
+from unmoor.core.plan import Plan
+
+
+def read_plan(text: str, *, where: str) -> Plan:
+    """The plan in `text`; `where` is the file's name for errors.
+
+    Raises PlanError for TOML that does not parse, an unknown key (with the nearest known one), a missing key, a value
+    of the wrong type or out of its range, and contradictions (both a traffic file and a description).
+    """
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        raise PlanError(
+            "not valid TOML",
+            where=f"{where}:{line[1]}" if line else where,
+            seen=str(error),
+            expected="a TOML document",
+        ) from None
+    _refuse_unknown_keys(tree, Plan, text=text, where=where, path=())
+    try:
+        plan = msgspec.convert(tree, Plan)
+    except msgspec.ValidationError as error:
+        raise _as_plan_error(error, text=text, where=where) from None
+    _refuse_contradictions(plan, text=text, where=where)
+    return plan
+
+
+def _refuse_unknown_keys(
+    tree: Mapping[str, Any], struct: type[msgspec.Struct], *, text: str, where: str, path: tuple[str, ...]
+) -> None:
+    hints = typing.get_type_hints(struct)
+    for key, value in tree.items():
+        if key not in hints:
+            table = ".".join(path)
+            raise PlanError(
+                f"unknown key '{key}' in [{table}]" if table else f"unknown key '{key}'",
+                where=f"{where}:{_line_of(key, text, path)}",
+                seen=key,
+                expected=f"one of {', '.join(hints)}",
+                hint=did_you_mean(key, hints),
+            )
+        nested = _struct_in(hints[key])
+        if nested is None:
+            continue
+        for item in value if isinstance(value, Sequence) else (value,):
+            if isinstance(item, Mapping):
+                _refuse_unknown_keys(item, nested, text=text, where=where, path=(*path, key))
+
+
+def _struct_in(hint: object) -> type[msgspec.Struct] | None:
+    """The msgspec struct inside a type hint, through unions and tuples; None when there is none."""
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return hint
+    return next((found for arg in typing.get_args(hint) if (found := _struct_in(arg))), None)
+
+
+def _line_of(key: str, text: str, path: tuple[str, ...]) -> int:
+    """The first line, from 1, that sets `key` or opens it as a table, at or after the table it stands in."""
+    lines = text.splitlines()
+    start = 0
+    if path:
+        opened = re.compile(rf"^\s*\[+\s*{re.escape('.'.join(path))}\s*\]+")
+        start = next((n for n, line in enumerate(lines) if opened.match(line)), 0)
+    sets = re.compile(rf"^\s*(\[+\s*([\w.]+\.)?)?{re.escape(key)}\s*([=\].]|$)|[{{,]\s*{re.escape(key)}\s*=")
+    return next((n for n, line in enumerate(lines[start:], start) if sets.search(line)), start) + 1
+
+
+def _as_plan_error(error: msgspec.ValidationError, *, text: str, where: str) -> PlanError:
+    message, _, at = str(error).partition(" - at `$.")
+    path = tuple(re.sub(r"\[\.*\d*\.*\]", "", at.rstrip("`")).split(".")) if at else ()
+    missing = re.search(r"missing required field `(\w+)`", message)
+    if missing:
+        key, table = missing[1], ".".join(path)
+        line = _line_of(path[-1], text, path[:-1]) if path else 1
+        return PlanError(
+            f"missing key '{key}' in [{table}]" if table else f"missing key or table '{key}'",
+            where=f"{where}:{line}",
+            seen="nothing",
+            expected=f"{key} = ...",
+            hint="docs/reference/plan.md lists every key",
+        )
+    wanted = re.match(r"Expected `(.+?)`, got `(.+?)`", message)
+    line = _line_of(path[-1], text, path[:-1]) if path else 1
+    return PlanError(
+        f"wrong value for '{'.'.join(path)}'",
+        where=f"{where}:{line}",
+        seen=wanted[2] if wanted else message,
+        expected=wanted[1] if wanted else "see docs/reference/plan.md",
+        hint="docs/reference/plan.md lists every key with its type",
+    )
+
+
+def _refuse_contradictions(plan: Plan, *, text: str, where: str) -> None:
+    def refuse(message: str, key: str, seen: object, expected: str, table: tuple[str, ...] = ()) -> None:
+        raise PlanError(message, where=f"{where}:{_line_of(key, text, table)}", seen=str(seen), expected=expected)
+
+    if (plan.traffic.path is None) == (plan.traffic.synthetic is None):
+        both = plan.traffic.path is not None
+        refuse(
+            "the traffic is named twice" if both else "no traffic is named",
+            "traffic",
+            "path and synthetic" if both else "neither path nor synthetic",
+            "traffic.path = FILE, or a [traffic.synthetic] table",
+        )
+    if not plan.candidates:
+        refuse("no candidate is named", "candidates", "an empty list", "at least one [[candidates]] table")
+    names = [(c.engine, c.version) for c in plan.candidates]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        refuse("a candidate is named twice", "candidates", twice[0], "each engine and version once")
+    positive = [("hardware", "count", plan.hardware.count), ("slo", "quantile", plan.slo.quantile)]
+    positive += [("slo", name, value) for name in ("ttft_s", "tpot_s", "e2e_s") if (value := getattr(plan.slo, name))]
+    if plan.traffic.synthetic:
+        synthetic = plan.traffic.synthetic
+        positive += [
+            ("traffic.synthetic", name, getattr(synthetic, name))
+            for name in ("requests", "rate_rps", "input_tokens", "output_tokens", "groups", "burstiness")
+        ]
+        if synthetic.shared_prefix_tokens > synthetic.input_tokens:
+            refuse(
+                "the shared prefix is longer than the prompt",
+                "shared_prefix_tokens",
+                synthetic.shared_prefix_tokens,
+                f"at most input_tokens = {synthetic.input_tokens}",
+                ("traffic", "synthetic"),
+            )
+    positive += [("bakeoff", name, getattr(plan.bakeoff, name)) for name in ("settings", "blocks")]
+    for table, key, value in positive:
+        if value <= 0:
+            refuse(f"'{table}.{key}' is out of range", key, value, "a number above 0", tuple(table.split(".")))
+    if plan.slo.quantile >= 1:
+        refuse(
+            "'slo.quantile' is out of range",
+            "quantile",
+            plan.slo.quantile,
+            "a share below 1, like 0.95",
+            ("slo",),
+        )

@@ -1,0 +1,142 @@
+"""The engine contract: everything the flow may ask of an engine. All of it is data and pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+import msgspec
+
+from unmoor.core.plan import Setting
+
+Settings = Mapping[str, Setting]
+"""Neutral knob names to values; a knob left out keeps the engine's own default."""
+
+
+class Knob(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that may be tuned, under a name that is the same for every engine that has it.
+
+    `try_values` are worth trying on a small machine, the most telling first; `trades` says in words what it trades.
+    `bears_on` names the property of traffic that makes the knob matter ("prefix_overlap", "concurrency", "prefill").
+    """
+
+    name: str
+    flag: str
+    default: Setting | None
+    try_values: tuple[Setting, ...]
+    trades: str
+    bears_on: Literal["prefix_overlap", "concurrency", "prefill"]
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """An exact command line and what is added to its environment."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+
+
+class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine is started with. `python` is the interpreter of the engine's own environment.
+
+    `model_dir` is a folder from `launch.models` that holds every format of one model; `context_tokens` bounds
+    prompt and answer together.
+    """
+
+    python: str
+    model_dir: str
+    served_name: str
+    host: str
+    port: int
+    threads: int
+    context_tokens: int
+
+
+class InstallSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """How an engine gets into an environment of its own, and what is told before anything is installed.
+
+    `remove_after` names packages that break the environment once installed. `needs_cpu_torch` asks for a CPU build
+    of torch first. `third_party` marks a build that the engine's own project does not publish.
+    """
+
+    requirements: tuple[str, ...]
+    publisher: str
+    licence: str
+    size_mb: int
+    third_party: bool = False
+    needs_cpu_torch: bool = False
+    remove_after: tuple[str, ...] = ()
+    imports: str = ""
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """An engine's words turned into ours: what happened, the line that says so, and what to do."""
+
+    message: str
+    seen: str
+    hint: str
+
+
+class SchedulerModel(msgspec.Struct, frozen=True, kw_only=True):
+    """How an engine forms its batches, as the prediction simulates it.
+
+    `policy`: "mixed" puts prefill chunks and decodes in one iteration; "prefill_first" runs waiting prefills alone and
+    decodes when none waits. `reserve_output` admits a request only when its whole answer fits the KV pool
+    (guaranteed no eviction). Sources stand with each engine.
+    """
+
+    policy: Literal["mixed", "prefill_first"]
+    max_running: int
+    max_batch_tokens: int
+    kv_block_tokens: int
+    chunked_prefill: bool = True
+    prefix_caching: bool = True
+    reserve_output: bool = False
+
+
+class Engine(Protocol):
+    """What every file in this room provides, under these names, at module level of its `ENGINE` object."""
+
+    @property
+    def name(self) -> str:
+        """The name in plans and on the command line."""
+
+    @property
+    def title(self) -> str:
+        """The name as its project writes it."""
+
+    @property
+    def known_version(self) -> str:
+        """The version that this file was written against."""
+
+    @property
+    def tables_name(self) -> str | None:
+        """Its name in the kernel tables; None when prediction knows nothing of it."""
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """What may be tuned."""
+
+    @property
+    def scrape(self) -> Mapping[str, str]:
+        """Our metric name to its Prometheus name; absent where the engine has none."""
+
+    @property
+    def install(self) -> InstallSpec | None:
+        """How to install it here; None where it cannot run on this machine's kind (`absent_reason` says why)."""
+
+    @property
+    def absent_reason(self) -> str:
+        """Why it cannot be installed here; empty where it can."""
+
+    @property
+    def cpu_weights(self) -> str:
+        """The precision of the weights it computes with on a CPU, as launched here ("q4_1", "float32"); "" for none."""
+
+    def command(self, spec: LaunchSpec, settings: Settings) -> Command:
+        """The exact command line and environment. Raises UsageError for a knob the engine does not have."""
+
+    def diagnose(self, log_tail: str) -> Diagnosis | None:
+        """Its last words as our diagnosis; None when nothing in them is known."""
+
+    def scheduler(self, settings: Settings) -> SchedulerModel:
+        """The scheduler it would run with under `settings`, on a data-centre GPU."""

@@ -1,0 +1,1 @@
+"""A fake engine on a real socket, shipped for users and tests."""
