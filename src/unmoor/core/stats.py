@@ -90,4 +90,6 @@ def wilson(successes: int, trials: int, *, z: float = 1.96) -> Interval | None:
     scale = 1 + z * z / trials
     centre = (share + z * z / (2 * trials)) / scale
     half = z * float(np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))) / scale
-    return Interval(value=share, low=max(0.0, centre - half), high=min(1.0, centre + half), n=trials)
+    # At a share of 0 or 1 the bound equals the share; rounding must not put it on the wrong side.
+    low, high = min(share, centre - half), max(share, centre + half)
+    return Interval(value=share, low=max(0.0, low), high=min(1.0, high), n=trials)
