@@ -30,15 +30,15 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def predict_candidate(
-    workload: Workload,
-    slo: Slo,
+    workload: Workload,  # noqa: ARG001 - likewise
+    slo: Slo,  # noqa: ARG001 - likewise
     model: ModelPlan,
     hardware: HardwarePlan,
-    engine: Engine,
-    version: str | None,
-    settings: Settings,
     *,
-    effort: Effort,
+    engine: Engine,
+    version: str | None,  # noqa: ARG001 - the rules that read it come with the tables
+    settings: Settings,  # noqa: ARG001 - likewise
+    effort: Effort,  # noqa: ARG001 - likewise
     say: Callable[[str], None],
 ) -> Prediction:
     """The prediction for `engine` at `version` (None: its known version) under `settings` on this traffic."""
