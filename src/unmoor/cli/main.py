@@ -1,0 +1,126 @@
+"""The command line: verbs found by name and imported when called; every error caught once, here."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import click
+
+from unmoor.core.errors import UnmoorError
+from unmoor.core.nearest import did_you_mean
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+
+class Verb(NamedTuple):
+    """Where a verb's click command is, and its line in `unmoor --help` (so that help imports no verb)."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+VERBS: dict[str, Verb] = {
+    "decide": Verb("unmoor.cli.decide", "command", "Say which engine to run for a plan, on what evidence."),
+    "bakeoff": Verb("unmoor.cli.bakeoff", "command", "Launch real engines here, tune each, and compare them."),
+    "report": Verb("unmoor.cli.report", "command", "Render a saved run again, for ever."),
+    "engines": Verb("unmoor.cli.engines", "command", "List engines known, installed and missing; install one."),
+    "profile": Verb("unmoor.cli.profile", "command", "Describe traffic: lengths, arrivals, prefix overlap."),
+    "generate": Verb("unmoor.cli.generate", "command", "Make reproducible traffic from a description."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a verb when it is called, and lists all without importing any."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Every verb's name, in the order of the road."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
+        """The verb's command, imported now; None for a name that is no verb."""
+        verb = VERBS.get(cmd_name)
+        if verb is None:
+            return None
+        return cast("click.Command", getattr(importlib.import_module(verb.module), verb.attribute))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that `args` begin with. Raises UsageError, with the nearest verb, where there is none."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            raise click.UsageError(f"unknown verb '{args[0]}'\n  hint: {did_you_mean(args[0], VERBS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        """Writes the list of verbs from their lines in `VERBS`."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, verb.help) for name, verb in VERBS.items()])
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"unmoor {version('unmoor')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    subcommand_metavar="VERB [ARGS]...",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Say which.")
+def unmoor() -> None:
+    """Choose an LLM inference runtime on evidence, and stay able to leave it."""
+
+
+def run(args: Sequence[str], group: click.Group = unmoor) -> int:
+    """The exit code of `unmoor ARGS`: 0 done, 1 the world's failure, 2 the user's mistake, 130 interrupted.
+
+    Errors are text on standard error whatever `--json` says; standard output then stays empty.
+    """
+    try:
+        outcome = group.main(args=list(args), prog_name="unmoor", standalone_mode=False)
+    except UnmoorError as error:
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        _say_usage_error(error)
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted: what was finished stays", err=True)
+        return INTERRUPTED
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _say_usage_error(error: click.ClickException) -> None:
+    lines = [f"error: {error.format_message()}"]
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if isinstance(error, click.NoSuchOption) and context is not None:
+        options = [name for param in context.command.params for name in param.opts if name.startswith("--")]
+        lines = [f"error: unknown option '{error.option_name}'", f"  hint: {did_you_mean(error.option_name, options)}"]
+    if context is not None:
+        lines.append(f"  see: {context.command_path} --help")
+    click.echo("\n".join(lines), err=True)
+
+
+def main() -> None:
+    """Runs the command line and exits with its code."""
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader closed early (`| head`). Click catches that while it writes; this is for the last flush, which
+        # the interpreter would otherwise repeat, and complain about, while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)

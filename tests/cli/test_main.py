@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Never
+
+import click
+import pytest
+
+from unmoor.cli.main import INTERRUPTED, VERBS, run, unmoor
+from unmoor.core.errors import PlanError, WorldError
+
+
+def called(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "unmoor.cli", *args], capture_output=True, text=True, check=False)
+
+
+def test_help_lists_every_verb() -> None:
+    shown = called("--help")
+    assert shown.returncode == 0
+    assert all(f"  {name}" in shown.stdout and verb.help in shown.stdout for name, verb in VERBS.items())
+
+
+def test_help_imports_nothing_heavy() -> None:
+    probe = (
+        "import sys; from unmoor.cli.main import run; run(['--help']); "
+        "print(sorted({'numpy', 'msgspec', 'jinja2', 'asyncio'} & set(sys.modules)), file=sys.stderr)"
+    )
+    shown = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert shown.stderr.strip() == "[]"
+
+
+def test_help_answers_in_a_blink() -> None:
+    # The bound is 0.3 s; the best of three leaves room for a machine that is doing other work.
+    def once() -> float:
+        start = time.monotonic()
+        called("--help")
+        return time.monotonic() - start
+
+    assert min(once() for _ in range(3)) < 0.3
+
+
+def test_version_names_the_package() -> None:
+    assert called("--version").stdout.startswith("unmoor ")
+
+
+def test_no_verb_shows_help_and_is_a_usage_error() -> None:
+    shown = called()
+    assert shown.returncode == 2
+    assert shown.stdout == ""
+    assert shown.stderr.startswith("Usage: unmoor")
+
+
+def test_unknown_verb_names_the_nearest() -> None:
+    shown = called("decid", "--json")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr.startswith("error: unknown verb 'decid'\n  hint: did you mean 'decide'?")
+
+
+def test_unknown_option_names_the_nearest() -> None:
+    shown = called("decide", "--jsn")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr.startswith("error: unknown option '--jsn'\n  hint: did you mean '--json'?")
+
+
+def raising(error: BaseException) -> Callable[[], Never]:
+    def fail() -> Never:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (
+            PlanError("no SLO", where="plan.toml:3", seen="nothing", expected="[slo]", hint="add one"),
+            2,
+            "error: plan.toml:3: no SLO\n  seen:     nothing\n  expected: [slo]\n  hint: add one\n",
+        ),
+        (WorldError("the disk is full"), 1, "error: the disk is full\n"),
+        (KeyboardInterrupt(), INTERRUPTED, "\ninterrupted: what was finished stays\n"),
+        (click.UsageError("a flag is missing"), 2, "error: a flag is missing\n  see: unmoor fails --help\n"),
+    ],
+    ids=["the user's", "the world's", "ctrl-c", "usage"],
+)
+def test_a_failure_is_text_on_stderr_and_a_code(
+    error: BaseException, code: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = click.Group("unmoor", commands=[click.Command("fails", callback=raising(error))])
+    assert run(["fails"], group) == code
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", text)
+
+
+def test_a_reader_that_closed_early_gets_no_complaint() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    shown = subprocess.run(
+        [sys.executable, "-m", "unmoor.cli", "--help"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert shown.stderr == ""
+
+
+def test_the_real_group_is_what_runs_by_default() -> None:
+    assert unmoor.list_commands(click.Context(unmoor)) == list(VERBS)
