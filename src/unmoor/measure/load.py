@@ -1,0 +1,58 @@
+"""The nouns of a load: where it goes, what is sent and when, and how the sending itself went."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from unmoor.core.evidence import Caveat
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A URL of this machine that answers the OpenAI-compatible API, with or without a trailing `/v1`.
+
+    `served_name` is the model's name in requests. `localhost` means 127.0.0.1; an engine on ::1 is named so.
+    """
+
+    url: str
+    served_name: str
+    endpoint: Literal["chat", "completions"] = "chat"
+
+
+class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request to send: `due_s` counts from the start of the replay, `index` is its place in the workload."""
+
+    index: int
+    due_s: float
+    prompt: str
+    max_tokens: int
+    ignore_eos: bool = False
+    seed: int | None = None
+
+
+class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a replay went, as a client: the engine's figures are in the records.
+
+    `requests` were recorded out of `planned`; fewer than planned means `partial`: it was stopped. `failures` are those
+    recorded that did not end well, cancelled ones included.
+    `offered_rps` is the rate of the schedule and `achieved_rps` that of the sending, each as gaps per second between
+    the first and the last request; None under two requests or when all fall on one moment.
+    Send lag is sent - scheduled; loop stall is how late the client's own timer woke, the bound of what a time stamp
+    can be late by. All in seconds; None when nothing was sent.
+    """
+
+    planned: int
+    requests: int
+    failures: int
+    partial: bool
+    offered_rps: float | None
+    achieved_rps: float | None
+    send_lag_p50_s: float | None
+    send_lag_p99_s: float | None
+    send_lag_max_s: float | None
+    loop_stall_p99_s: float | None
+    loop_stall_max_s: float | None
+    started_at_ns: int
+    ended_at_ns: int
+    caveats: tuple[Caveat, ...] = ()
