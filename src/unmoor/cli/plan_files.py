@@ -1,0 +1,122 @@
+"""The edge where plans and logs are read from disk, for every verb that takes one."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from unmoor.core.errors import PlanError, TrafficError, UserError
+from unmoor.core.plan import Plan
+from unmoor.core.plan_text import read_plan
+from unmoor.core.traffic import Workload
+from unmoor.traffic.readers import read_workload
+from unmoor.traffic.synthesis import synthesise
+
+_VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?::-(?P<default>[^}]*))?\}|(?P<plain>\w+))")
+_PUBLIC_TRACES = {
+    "mooncake": (
+        "the Mooncake conversation trace (Apache-2.0, 3 MB) is for you to download: "
+        "FAST25-release/traces/conversation_trace.jsonl of github.com/kvcache-ai/Mooncake"
+    ),
+    "azure": (
+        "the Azure traces (CC-BY-4.0) are for you to download: "
+        "data/AzureLLMInferenceTrace_conv.csv of github.com/Azure/AzurePublicDataset"
+    ),
+}
+
+
+def open_plan(path: Path) -> tuple[Plan, str]:
+    """The plan in the file `path`, and its text.
+
+    Raises PlanError for a file that is missing, a folder, not readable, not UTF-8, or not a plan.
+    """
+    text = read_text(path, error=PlanError, expected="a plan in TOML", hint="examples/agents/plan.toml is one")
+    return read_plan(text, where=str(path)), text
+
+
+def open_workload(plan: Plan, *, base: Path) -> Workload:
+    """The plan's traffic: its file, relative to `base` (the plan's folder), or what its description stands for.
+
+    `~`, `$NAME`, `${NAME}` and `${NAME:-default}` in the path are expanded.
+
+    Raises TrafficError for a file that is missing or cannot be read as traffic, and PlanError for a variable that is
+    not set and has no default.
+    """
+    if plan.traffic.synthetic is not None:
+        return synthesise(plan.traffic.synthetic)
+    written = plan.traffic.path or ""
+    where = f"plan '{plan.name}', traffic.path"
+    path = base / Path(expand(written, where=where)).expanduser()
+    if not path.is_file():
+        raise TrafficError(
+            "no such traffic",
+            where=where,
+            seen=str(path),
+            expected="a request log or trace",
+            hint=_how_to_get(plan),
+        )
+    return open_log(path, format_name=plan.traffic.format)
+
+
+def open_log(path: Path, *, format_name: str | None = None) -> Workload:
+    """The traffic in the file `path`. Raises TrafficError for one that is missing or cannot be read as traffic."""
+    content = read_file(
+        path, error=TrafficError, expected="a request log or trace", hint="docs/reference/traffic.md lists the formats"
+    )
+    return read_workload(content, where=str(path), format_name=format_name)
+
+
+def read_text(path: Path, *, error: type[UserError], expected: str, hint: str) -> str:
+    """The text of `path`, in UTF-8. Raises `error` for one that is missing, a folder, not readable or not UTF-8."""
+    content = read_file(path, error=error, expected=expected, hint=hint)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as failure:
+        line = content.count(b"\n", 0, failure.start) + 1
+        seen = f"byte 0x{content[failure.start]:02x} at offset {failure.start}"
+        raise error("not UTF-8", where=f"{path}:{line}", seen=seen, expected=expected, hint=hint) from None
+
+
+def read_file(path: Path, *, error: type[UserError], expected: str, hint: str) -> bytes:
+    """The bytes of `path`. Raises `error` for one that is missing, a folder or not readable."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        seen = "nothing at this path"
+    except IsADirectoryError:
+        seen = "a folder"
+    except OSError as failure:
+        seen = failure.strerror or type(failure).__name__
+    raise error("cannot be read", where=str(path), seen=seen, expected=expected, hint=hint) from None
+
+
+def expand(text: str, *, where: str) -> str:
+    """`text` with `$NAME`, `${NAME}` and `${NAME:-default}` filled from the environment.
+
+    As in a shell, a default also stands for a variable that is set but empty. Raises PlanError for a variable that is
+    not set and has no default.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        name = found["braced"] or found["plain"]
+        set_to = os.environ.get(name, "")
+        if set_to or found["default"] is not None:
+            return set_to or found["default"]
+        raise PlanError(
+            f"the variable {name} is not set",
+            where=where,
+            seen=found[0],
+            expected=f"{name} in the environment",
+            hint=f"export {name}=..., or write ${{{name}:-default}}",
+        )
+
+    return _VARIABLE.sub(value, text)
+
+
+def _how_to_get(plan: Plan) -> str:
+    name = f"{plan.traffic.format} {plan.traffic.path}".lower()
+    return next(
+        (hint for trace, hint in _PUBLIC_TRACES.items() if trace in name),
+        "paths are relative to the plan's folder; `~` and $VARIABLES are expanded",
+    )
