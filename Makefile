@@ -1,5 +1,6 @@
 # Two commands are all the set-up there is: `make demo` and `make test`.
-PYTHON ?= python3.11
+# The first of these that is there; PYTHON=/path/to/python overrides.
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell command -v $(p) 2>/dev/null),$(p))))
 VENV := .venv
 UNMOOR := $(VENV)/bin/unmoor
 
