@@ -9,6 +9,12 @@ import msgspec
 
 from unmoor.core.plan import Setting
 
+GGUF_FILE = "gguf/model.gguf"
+HF_FOLDER = "hf"
+"""Where each format stands in a model's folder, so that a command line is a pure function of that folder."""
+
+ModelFormat = Literal["gguf", "hf"]
+
 Settings = Mapping[str, Setting]
 """Neutral knob names to values; a knob left out keeps the engine's own default."""
 
@@ -39,7 +45,7 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine is started with. `python` is the interpreter of the engine's own environment.
 
     `model_dir` is a folder from `launch.models` that holds every format of one model; `context_tokens` bounds
-    prompt and answer together.
+    prompt and answer together. `kv_cache_gib` is the memory for keys and values, the same for every engine compared.
     """
 
     python: str
@@ -49,6 +55,7 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     threads: int
     context_tokens: int
+    kv_cache_gib: int = 1
 
 
 class InstallSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +134,10 @@ class Engine(Protocol):
     @property
     def absent_reason(self) -> str:
         """Why it cannot be installed here; empty where it can."""
+
+    @property
+    def model_format(self) -> ModelFormat:
+        """The format of a model's folder that it loads as launched here."""
 
     @property
     def cpu_weights(self) -> str:

@@ -1,0 +1,186 @@
+"""One isolated environment for each engine: what would be installed is told first, and nothing outside it is touched.
+
+An environment is whole when `installed.json` is there, which is written last. One without it, left by a process that
+was killed, is remade; pip keeps what it had already brought in its own cache.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from unmoor.core.errors import EngineMissingError, InstallError, UsageError
+from unmoor.engines.contract import Engine, InstallSpec
+from unmoor.launch.home import engines_folder, held
+from unmoor.launch.pip import pip_install, refuse_accelerator_torch, run_quietly
+
+Say = Callable[[str], None]
+Ask = Callable[[str], bool]
+
+MARKER = "installed.json"
+VENV_S = 300
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True):
+    """An environment that is whole. `python` is its interpreter, `version` what it says of itself."""
+
+    name: str
+    python: str
+    version: str
+    root: str
+    requirements: tuple[str, ...]
+
+
+class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What will be installed, from whom, how big and under which licence: told before anything is brought."""
+
+    name: str
+    title: str
+    requirements: tuple[str, ...]
+    publisher: str
+    licence: str
+    size_mb: int
+    third_party: bool
+    root: str
+
+    def lines(self) -> tuple[str, ...]:
+        """The plan in words, a line each."""
+        by = f"{self.publisher} (a third-party build: not published by the engine's own project)"
+        return (
+            f"{self.title}: {', '.join(self.requirements)}",
+            f"  published by  {by if self.third_party else self.publisher}",
+            f"  licence       {self.licence}",
+            f"  size          about {self.size_mb} MB with what it needs",
+            f"  into          {self.root}",
+        )
+
+
+def installed(engine_name: str) -> Installed | None:
+    """The environment called `engine_name`; None where it is missing or not whole."""
+    root = engines_folder() / engine_name
+    try:
+        found = msgspec.json.decode((root / MARKER).read_bytes(), type=Installed)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return found if Path(found.python).exists() else None
+
+
+def require(engine_name: str) -> Installed:
+    """The environment called `engine_name`. Raises EngineMissingError where it is missing or not whole."""
+    found = installed(engine_name)
+    if found is None:
+        raise EngineMissingError(
+            f"'{engine_name}' is not installed here",
+            where=str(engines_folder() / engine_name),
+            hint=f"unmoor engines install {engine_name}",
+        )
+    return found
+
+
+def plan_install(engine: Engine) -> InstallPlan:
+    """What `install` would bring for `engine`. Raises EngineMissingError where it cannot run here, and says why."""
+    if engine.install is None:
+        raise EngineMissingError(
+            f"{engine.title} cannot be installed here", where=engine.name, seen=engine.absent_reason
+        )
+    return plan_environment(engine.name, engine.title, engine.install)
+
+
+def plan_environment(name: str, title: str, spec: InstallSpec) -> InstallPlan:
+    """What `install_environment` would bring."""
+    return InstallPlan(
+        name=name,
+        title=title,
+        requirements=spec.requirements,
+        publisher=spec.publisher,
+        licence=spec.licence,
+        size_mb=spec.size_mb,
+        third_party=spec.third_party,
+        root=str(engines_folder() / name),
+    )
+
+
+def install(engine: Engine, *, torch_index: str | None, say: Say, ask: Ask) -> Installed:
+    """The environment of `engine`, made if it is not whole yet.
+
+    `torch_index` is a package index, or a folder, with a CPU build of torch. `ask` is given a question after the plan
+    has been said. Raises UsageError when the answer is no; InstallError when pip fails or an accelerator's build of
+    torch would come; EngineMissingError where the engine cannot run here.
+    """
+    plan = plan_install(engine)
+    if engine.install is None:  # pragma: no cover - plan_install has raised
+        raise AssertionError(engine.name)
+    return install_environment(plan, engine.install, torch_index=torch_index, say=say, ask=ask)
+
+
+def install_environment(
+    plan: InstallPlan, spec: InstallSpec, *, torch_index: str | None, say: Say, ask: Ask
+) -> Installed:
+    """The environment of `plan`, made if it is not whole or was made from other requirements."""
+    found = installed(plan.name)
+    if found is not None and found.requirements == spec.requirements:
+        say(f"{plan.title} {found.version} is installed already: {found.root}")
+        return found
+    for line in plan.lines():
+        say(line)
+    if not ask(f"Install {plan.title}?"):
+        raise UsageError(f"{plan.title} was not installed", hint="nothing was changed; --yes answers yes")
+    root = Path(plan.root)
+    with held(root) as lock:
+        return _make(plan, spec, lock=lock, torch_index=torch_index, say=say)
+
+
+def _make(plan: InstallPlan, spec: InstallSpec, *, lock: int, torch_index: str | None, say: Say) -> Installed:
+    root = Path(plan.root)
+    python, log = _empty_venv(root, say=say), root / "install.log"
+    if spec.needs_cpu_torch:
+        torch = tuple(one for one in spec.requirements if one.startswith("torch=="))
+        refuse_accelerator_torch(python, torch, torch_index=torch_index, log=log, say=say)
+        pip_install(python, torch, index=torch_index, log=log, lock=lock, say=say)
+    pip_install(python, spec.requirements, index=None, log=log, lock=lock, say=say)
+    if spec.remove_after:
+        say(f"removing {', '.join(spec.remove_after)}, which would break it")
+        run_quietly([str(python), "-m", "pip", "uninstall", "--yes", *spec.remove_after], log=log)
+    version = _probe(python, spec.imports, log=log)
+    done = Installed(
+        name=plan.name, python=str(python), version=version, root=str(root), requirements=spec.requirements
+    )
+    part = root / f"{MARKER}.part"
+    part.write_bytes(msgspec.json.encode(done))
+    part.replace(root / MARKER)
+    say(f"{plan.title} {version} is installed")
+    return done
+
+
+def _empty_venv(root: Path, *, say: Say) -> Path:
+    """The interpreter of a new environment in `root`; whatever stood there goes."""
+    (root / MARKER).unlink(missing_ok=True)
+    if (root / "venv").exists():
+        say("an unfinished environment is there: it is remade")
+        shutil.rmtree(root / "venv")
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "install.log").unlink(missing_ok=True)
+    say("making an environment")
+    made = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-m", "venv", str(root / "venv")], capture_output=True, text=True, timeout=VENV_S, check=False
+    )
+    if made.returncode != 0:
+        raise InstallError(
+            "a virtual environment could not be made",
+            where=str(root / "venv"),
+            seen=(made.stdout + made.stderr).strip()[-400:],
+            hint="on Debian and Ubuntu the venv module is a package of its own: apt install python3-venv",
+        )
+    return root / "venv" / "bin" / "python"
+
+
+def _probe(python: Path, module: str, *, log: Path) -> str:
+    """The version that `module` tells when it is imported there. Raises InstallError when it cannot be imported."""
+    code = f"import {module} as m; print('version', m.__version__)"
+    told = run_quietly([str(python), "-I", "-c", code], log=log, failed=f"'{module}' does not load in its environment")
+    return next(line.removeprefix("version ") for line in told.splitlines() if line.startswith("version "))
