@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from unmoor.core.errors import PlanError
 from unmoor.core.nearest import did_you_mean
-from unmoor.core.plan import Plan
+from unmoor.core.plan import Plan, SyntheticTraffic
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 
 def read_plan(text: str, *, where: str) -> Plan:
@@ -20,6 +23,27 @@ def read_plan(text: str, *, where: str) -> Plan:
 
     Raises PlanError for TOML that does not parse, an unknown key (with the nearest known one), a missing key, a value
     of the wrong type or out of its range, and contradictions (both a traffic file and a description).
+    """
+    plan = read_struct(text, Plan, where=where)
+    _refuse_contradictions(plan, text=text, where=where)
+    return plan
+
+
+def read_description(text: str, *, where: str) -> SyntheticTraffic:
+    """The traffic that a TOML file describes with the keys of `[traffic.synthetic]`; `where` is its name for errors.
+
+    Raises PlanError for what `read_plan` does.
+    """
+    description = read_struct(text, SyntheticTraffic, where=where, reference="docs/reference/traffic.md")
+    _refuse_bad_description(description, text=text, where=where, table=())
+    return description
+
+
+def read_struct(text: str, struct: type[StructT], *, where: str, reference: str = "docs/reference/plan.md") -> StructT:
+    """The struct that TOML `text` spells; `reference` is the page that lists its keys, for hints.
+
+    Raises PlanError for TOML that does not parse, an unknown key (with the nearest known one), a missing key, and a
+    value of the wrong type.
     """
     try:
         tree = tomllib.loads(text)
@@ -31,13 +55,11 @@ def read_plan(text: str, *, where: str) -> Plan:
             seen=str(error),
             expected="a TOML document",
         ) from None
-    _refuse_unknown_keys(tree, Plan, text=text, where=where, path=())
+    _refuse_unknown_keys(tree, struct, text=text, where=where, path=())
     try:
-        plan = msgspec.convert(tree, Plan)
+        return msgspec.convert(tree, struct)
     except msgspec.ValidationError as error:
-        raise _as_plan_error(error, text=text, where=where) from None
-    _refuse_contradictions(plan, text=text, where=where)
-    return plan
+        raise _as_plan_error(error, text=text, where=where, reference=reference) from None
 
 
 def _refuse_unknown_keys(
@@ -80,7 +102,7 @@ def _line_of(key: str, text: str, path: tuple[str, ...]) -> int:
     return next((n for n, line in enumerate(lines[start:], start) if sets.search(line)), start) + 1
 
 
-def _as_plan_error(error: msgspec.ValidationError, *, text: str, where: str) -> PlanError:
+def _as_plan_error(error: msgspec.ValidationError, *, text: str, where: str, reference: str) -> PlanError:
     message, _, at = str(error).partition(" - at `$.")
     path = tuple(re.sub(r"\[\.*\d*\.*\]", "", at.rstrip("`")).split(".")) if at else ()
     missing = re.search(r"missing required field `(\w+)`", message)
@@ -92,7 +114,7 @@ def _as_plan_error(error: msgspec.ValidationError, *, text: str, where: str) -> 
             where=f"{where}:{line}",
             seen="nothing",
             expected=f"{key} = ...",
-            hint="docs/reference/plan.md lists every key",
+            hint=f"{reference} lists every key",
         )
     wanted = re.match(r"Expected `(.+?)`, got `(.+?)`", message)
     line = _line_of(path[-1], text, path[:-1]) if path else 1
@@ -100,8 +122,8 @@ def _as_plan_error(error: msgspec.ValidationError, *, text: str, where: str) -> 
         f"wrong value for '{'.'.join(path)}'",
         where=f"{where}:{line}",
         seen=wanted[2] if wanted else message,
-        expected=wanted[1] if wanted else "see docs/reference/plan.md",
-        hint="docs/reference/plan.md lists every key with its type",
+        expected=wanted[1] if wanted else f"see {reference}",
+        hint=f"{reference} lists every key with its type",
     )
 
 
@@ -123,25 +145,13 @@ def _refuse_contradictions(plan: Plan, *, text: str, where: str) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         refuse("a candidate is named twice", "candidates", twice[0], "each engine and version once")
+    if plan.traffic.synthetic:
+        _refuse_bad_description(plan.traffic.synthetic, text=text, where=where, table=("traffic", "synthetic"))
     positive = [("hardware", "count", plan.hardware.count), ("slo", "quantile", plan.slo.quantile)]
     positive += [("slo", name, value) for name in ("ttft_s", "tpot_s", "e2e_s") if (value := getattr(plan.slo, name))]
-    if plan.traffic.synthetic:
-        synthetic = plan.traffic.synthetic
-        positive += [
-            ("traffic.synthetic", name, getattr(synthetic, name))
-            for name in ("requests", "rate_rps", "input_tokens", "output_tokens", "groups", "burstiness")
-        ]
-        if synthetic.shared_prefix_tokens > synthetic.input_tokens:
-            refuse(
-                "the shared prefix is longer than the prompt",
-                "shared_prefix_tokens",
-                synthetic.shared_prefix_tokens,
-                f"at most input_tokens = {synthetic.input_tokens}",
-                ("traffic", "synthetic"),
-            )
     positive += [("bakeoff", name, getattr(plan.bakeoff, name)) for name in ("settings", "blocks")]
     for table, key, value in positive:
-        if value <= 0:
+        if not 0 < value < math.inf:
             refuse(f"'{table}.{key}' is out of range", key, value, "a number above 0", tuple(table.split(".")))
     if plan.slo.quantile >= 1:
         refuse(
@@ -151,3 +161,21 @@ def _refuse_contradictions(plan: Plan, *, text: str, where: str) -> None:
             "a share below 1, like 0.95",
             ("slo",),
         )
+
+
+def _refuse_bad_description(description: SyntheticTraffic, *, text: str, where: str, table: tuple[str, ...]) -> None:
+    def refuse(message: str, key: str, expected: str) -> None:
+        seen = str(getattr(description, key))
+        raise PlanError(message, where=f"{where}:{_line_of(key, text, table)}", seen=seen, expected=expected)
+
+    for key in ("requests", "rate_rps", "input_tokens", "output_tokens", "groups", "burstiness"):
+        if not 0 < getattr(description, key) < math.inf:
+            refuse(f"'{'.'.join((*table, key))}' is out of range", key, "a number above 0")
+    if not 0 <= description.spread <= 1:
+        refuse(f"'{'.'.join((*table, 'spread'))}' is out of range", "spread", "a share from 0 to 1")
+    if description.shared_prefix_tokens < 0:
+        name = ".".join((*table, "shared_prefix_tokens"))
+        refuse(f"'{name}' is out of range", "shared_prefix_tokens", "0 or more")
+    if description.shared_prefix_tokens > description.input_tokens:
+        expected = f"at most input_tokens = {description.input_tokens}"
+        refuse("the shared prefix is longer than the prompt", "shared_prefix_tokens", expected)
