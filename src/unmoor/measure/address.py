@@ -1,0 +1,64 @@
+"""Where a load may go, and the bytes of a request that goes there."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from unmoor.core.errors import UsageError
+from unmoor.engines.wire import chat_body, completion_body
+from unmoor.measure.load import PlannedRequest, Target
+
+_LOCAL = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "::1"}
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to connect, and what to ask for there."""
+
+    host: str
+    port: int
+    path: str
+    authority: str
+
+
+def address_of(target: Target) -> Address:
+    """The address of a target that is this machine. Raises UsageError for any other."""
+
+    def refuse(expected: str, hint: str) -> UsageError:
+        return UsageError("the load has nowhere to go", where="target", seen=target.url, expected=expected, hint=hint)
+
+    try:
+        parts = urlsplit(target.url)
+        port = parts.port or 80
+    except ValueError as error:
+        raise refuse("a URL like http://127.0.0.1:8000", str(error)) from error
+    if parts.scheme != "http" or not parts.hostname:
+        raise refuse("a URL like http://127.0.0.1:8000", "name the engine's address with http:// before it")
+    if parts.hostname not in _LOCAL:
+        raise refuse(
+            "127.0.0.1, localhost or ::1",
+            "load is only sent to this machine; against others it will need an explicit acknowledgement",
+        )
+    endpoint = "chat/completions" if target.endpoint == "chat" else "completions"
+    prefix = quote(parts.path.rstrip("/").removesuffix("/v1"), safe="/%")
+    return Address(
+        host=_LOCAL[parts.hostname],
+        port=port,
+        path=f"{prefix}/v1/{endpoint}",
+        authority=parts.netloc.rpartition("@")[2],
+    )
+
+
+def request_bytes(target: Target, address: Address, request: PlannedRequest) -> bytes:
+    """The whole HTTP request, as it will be written in one piece."""
+    encode = chat_body if target.endpoint == "chat" else completion_body
+    body = encode(
+        target.served_name, request.prompt, request.max_tokens, ignore_eos=request.ignore_eos, seed=request.seed
+    )
+    head = (
+        f"POST {address.path} HTTP/1.1\r\nHost: {address.authority}\r\nUser-Agent: unmoor\r\n"
+        "Content-Type: application/json\r\nAccept: text/event-stream\r\nAccept-Encoding: identity\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode("ascii") + body
