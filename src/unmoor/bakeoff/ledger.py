@@ -1,0 +1,185 @@
+"""What a bake-off writes into its run directory beside the records, and reads back: enough to report for ever.
+
+traffic.json          lengths and arrivals of the requests, and their profile; no text
+events.jsonl          machine, contenders, trials, failed_trial (kinds of this file) among the store's own
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmoor.bakeoff.result import Block, Machine, Skipped, Trial
+from unmoor.core.errors import RunError
+from unmoor.core.evidence import Caveat
+from unmoor.core.record import Outcome, Record
+from unmoor.core.traffic import Request, TrafficProfile
+from unmoor.measure.run_store import Event, RunStore, StoredRun
+
+_TRAFFIC = "traffic.json"
+
+
+class Contender(msgspec.Struct, frozen=True, kw_only=True):
+    """One engine of one version that was measured, and the precision of the weights it computed with."""
+
+    engine: str
+    title: str
+    version: str
+    weights: str
+
+
+class KeptTraffic(msgspec.Struct, frozen=True, kw_only=True):
+    """The requests as they were replayed, without segments, and the profile of the whole."""
+
+    profile: TrafficProfile
+    requests: tuple[Request, ...]
+
+
+def block_name(contender: Contender, trial: str, repeat: int) -> str:
+    """The block's name in the store: engine and version, trial, repeat."""
+    return f"{contender.engine} {contender.version} | {trial} | {repeat}"
+
+
+def missing(records: dict[int, Record], expected: int) -> tuple[int, ...]:
+    """The indexes still to be sent: without a record, or cancelled by us, which says nothing of the engine."""
+    return tuple(
+        index for index in range(expected) if index not in records or records[index].outcome is Outcome.CANCELLED
+    )
+
+
+def keep_traffic(store: RunStore, profile: TrafficProfile, requests: Sequence[Request]) -> None:
+    """Writes the traffic once, whole or not at all. Raises RunError."""
+    path = store.path / _TRAFFIC
+    if path.exists():
+        return
+    bare = tuple(
+        Request(arrival_s=r.arrival_s, input_tokens=r.input_tokens, output_tokens=r.output_tokens) for r in requests
+    )
+    beside = path.with_suffix(".part")
+    try:
+        beside.write_bytes(msgspec.json.encode(KeptTraffic(profile=profile, requests=bare)))
+        beside.replace(path)
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+
+
+def kept_traffic(stored: StoredRun) -> KeptTraffic:
+    """The traffic of a run. Raises RunError where it is missing or broken."""
+    path = stored.path / _TRAFFIC
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=KeptTraffic)
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+    except msgspec.MsgspecError as error:
+        raise _unusable(path, str(error)) from error
+
+
+def note_start(store: RunStore, machine: Machine, contenders: Sequence[Contender], skipped: Sequence[Skipped]) -> None:
+    """Notes the machine and who takes part, at every start. Raises RunError."""
+    store.event("machine", details={"machine": msgspec.to_builtins(machine)})
+    store.event(
+        "contenders",
+        details={"contenders": msgspec.to_builtins(list(contenders)), "skipped": msgspec.to_builtins(list(skipped))},
+    )
+
+
+def note_trials(store: RunStore, contender: Contender, trials: Sequence[Trial]) -> None:
+    """Notes the trials of an engine that are to be measured. Raises RunError."""
+    store.event("trials", details={"of": msgspec.to_builtins(contender), "trials": msgspec.to_builtins(list(trials))})
+
+
+def note_failed(store: RunStore, contender: Contender, trial: str, reason: str) -> None:
+    """Notes that an engine refused a trial's settings, and why. Raises RunError."""
+    store.event("failed_trial", details={"of": msgspec.to_builtins(contender), "trial": trial, "reason": reason})
+
+
+def machine_of(events: Sequence[Event]) -> Machine | None:
+    """The machine as it was at the first start, with the doubts of every start; None before any."""
+    seen = [msgspec.convert(event.details["machine"], Machine) for event in events if event.kind == "machine"]
+    if not seen:
+        return None
+    doubts = {doubt.code: doubt for machine in seen for doubt in machine.caveats}
+    return msgspec.structs.replace(seen[0], caveats=tuple(doubts.values()))
+
+
+def contenders_of(events: Sequence[Event]) -> tuple[tuple[Contender, ...], tuple[Skipped, ...]]:
+    """Who took part at the last start, and who was skipped."""
+    starts = [event.details for event in events if event.kind == "contenders"]
+    if not starts:
+        return (), ()
+    last = starts[-1]
+    return (
+        msgspec.convert(last["contenders"], tuple[Contender, ...]),
+        msgspec.convert(last["skipped"], tuple[Skipped, ...]),
+    )
+
+
+def trials_of(events: Sequence[Event], contender: Contender) -> tuple[Trial, ...]:
+    """The trials of an engine in the order they were first named."""
+    found: dict[str, Trial] = {}
+    for details in _about(events, "trials", contender):
+        for trial in msgspec.convert(details["trials"], list[Trial]):
+            found.setdefault(trial.name, trial)
+    return tuple(found.values())
+
+
+def failed_of(events: Sequence[Event], contender: Contender) -> dict[str, str]:
+    """Trials that the engine refused, and why."""
+    return {str(d["trial"]): str(d["reason"]) for d in _about(events, "failed_trial", contender)}
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """All records and events of a run in one reading; `expected` is how many requests a block owes."""
+
+    records: dict[str, dict[int, Record]]
+    events: tuple[Event, ...]
+    expected: int
+
+    def blocks_of(self, contender: Contender, trial: str) -> tuple[Block, ...]:
+        """Every block of one trial that has a record, in order of repeat."""
+        prefix = block_name(contender, trial, 0)[:-1]
+        repeats = sorted(int(name[len(prefix) :]) for name in self.records if name.startswith(prefix))
+        return tuple(self._block(f"{prefix}{repeat}", trial, repeat) for repeat in repeats)
+
+    def _block(self, name: str, trial: str, repeat: int) -> Block:
+        records = self.records[name]
+        return Block(
+            trial=trial,
+            repeat=repeat,
+            expected=self.expected,
+            records=tuple(records[index] for index in sorted(records)),
+            resumed=any(event.block == name and event.details.get("resumed") is True for event in self.events),
+            caveats=_told(self.events, name),
+        )
+
+
+def _about(events: Sequence[Event], kind: str, contender: Contender) -> list[dict[str, Any]]:
+    return [
+        event.details
+        for event in events
+        if event.kind == kind and msgspec.convert(event.details["of"], Contender) == contender
+    ]
+
+
+def _told(events: Sequence[Event], name: str) -> tuple[Caveat, ...]:
+    ends = [event.details for event in events if event.kind == "block_finished" and event.block == name]
+    reports = (details.get("report") for details in ends)
+    return tuple(
+        doubt
+        for report in reports
+        if isinstance(report, dict)
+        for doubt in msgspec.convert(report.get("caveats", []), list[Caveat])
+    )
+
+
+def _unusable(path: Path, seen: str) -> RunError:
+    return RunError(
+        "the run's traffic cannot be used",
+        where=os.fspath(path),
+        seen=seen,
+        hint="a run that `unmoor bakeoff` has started has this file; name such a run's directory",
+    )

@@ -1,0 +1,136 @@
+"""A stored run as a `BakeoffResult`: the same from the same directory, for ever. It runs nothing and asks no clock."""
+
+from __future__ import annotations
+
+from unmoor.bakeoff import ledger
+from unmoor.bakeoff.comparison import Standing
+from unmoor.bakeoff.figures import doubts_of, figures_of
+from unmoor.bakeoff.ledger import KeptTraffic
+from unmoor.bakeoff.order import EXTRA
+from unmoor.bakeoff.result import DEFAULTS, BakeoffResult, Comparison, EngineReport, Trial, TrialReport
+from unmoor.bakeoff.tuned import Tuned, tuned_engines
+from unmoor.bakeoff.versus import verdict_of, versus_of
+from unmoor.core.errors import RunError
+from unmoor.core.evidence import Caveat
+from unmoor.core.plan import Plan
+from unmoor.core.plan_text import read_plan
+from unmoor.measure.run_store import StoredRun
+
+
+def summarise(stored: StoredRun) -> BakeoffResult:
+    """Everything a run says. Raises RunError for a directory that holds no bake-off."""
+    identity = stored.identity
+    plan = read_plan(identity.plan_text, where=identity.plan_name)
+    kept = ledger.kept_traffic(stored)
+    events = stored.events()
+    machine = ledger.machine_of(events)
+    if machine is None:
+        raise RunError("no bake-off was started here", where=str(stored.path), hint="unmoor bakeoff PLAN starts one")
+    contenders, skipped = ledger.contenders_of(events)
+    tuned = tuned_engines(stored, plan, kept.requests, contenders)
+    reports = tuple(_engine(engine, kept) for engine in tuned)
+    versus = versus_of(tuned, default_engine=plan.default_engine)
+    return BakeoffResult(
+        plan=plan.name,
+        run=stored.path.name,
+        made_on=identity.started_on,
+        finished=any(event.kind == "finished" for event in events),
+        slo=plan.slo.describe(),
+        model=f"{plan.model.name} ({plan.model.weights})",
+        machine=machine,
+        traffic=kept.profile,
+        engines=reports,
+        versus=versus,
+        skipped=skipped,
+        verdict=verdict_of(versus, tuned),
+        method=_method(plan, kept),
+        caveats=(*machine.caveats, *(Caveat(code="skipped", text=f"{s.engine}: {s.reason}") for s in skipped)),
+    )
+
+
+def _engine(tuned: Tuned, kept: KeptTraffic) -> EngineReport:
+    found = tuned.standing
+    contender = tuned.contender
+    return EngineReport(
+        engine=contender.engine,
+        title=contender.title,
+        version=contender.version,
+        weights=contender.weights,
+        trials=tuple(_trial(tuned, trial, kept) for trial in tuned.trials),
+        best=found.best if found else None,
+        best_because=found.because if found else "nothing was measured",
+        effect_shown=tuned.effect_shown,
+        sentence=_sentence(tuned, found),
+    )
+
+
+def _trial(tuned: Tuned, trial: Trial, kept: KeptTraffic) -> TrialReport:
+    blocks = tuned.blocks[trial.name]
+    left_out = tuned.terms.left_out
+    records = [record for block in blocks for record in block.records]
+    counted = [record for record in records if record.index >= left_out]
+    return TrialReport(
+        name=trial.name,
+        settings=trial.settings,
+        why=trial.why,
+        blocks=len(blocks),
+        requests=len(counted),
+        left_out=len(records) - len(counted),
+        failures=sum(not record.ok for record in counted),
+        figures=figures_of(blocks, kept.requests, tuned.terms),
+        against_defaults=tuned.against_defaults.get(trial.name, ()),
+        caveats=doubts_of(blocks, kept.requests, tuned.terms),
+        failed_to_start=tuned.refused.get(trial.name),
+    )
+
+
+def _sentence(tuned: Tuned, found: Standing | None) -> str:
+    title = f"{tuned.contender.title} {tuned.contender.version}"
+    if found is None:
+        return f"{title}: nothing was measured."
+    if found.best == DEFAULTS:
+        if tuned.effect_shown:
+            return f"{title}: the defaults stand; {found.because}, and something tried was worse."
+        repeats = len({block.repeat for blocks in tuned.blocks.values() for block in blocks})
+        return f"{title}: the defaults stand; no effect was shown in {repeats} repeats, so none is claimed."
+    against = {c.metric: c for c in tuned.against_defaults[found.best]}
+    return f"{title}: best with {found.best}; {found.because}: {_gain(against)}."
+
+
+def _gain(against: dict[str, Comparison]) -> str:
+    time, share = against["scheduled_e2e_s"], against["slo_attainment"]
+    said = []
+    if share.effect is not None:
+        said.append(f"{share.effect * 100:+.0f} points of requests within the SLO ({_ends(share, 100)})")
+    if time.effect is not None:
+        said.append(f"end to end {time.effect:.2f}× as long ({_ends(time, 1)})")
+    return ", ".join(said)
+
+
+def _ends(found: Comparison, scale: float) -> str:
+    digits = 0 if scale > 1 else 2
+    low, high = (found.low or 0.0) * scale, (found.high or 0.0) * scale
+    return f"95 % interval {low:.{digits}f} to {high:.{digits}f}, {found.pairs} pairs"
+
+
+def _method(plan: Plan, kept: KeptTraffic) -> tuple[str, ...]:
+    rules = plan.bakeoff
+    blocks = (
+        f"Each setting is measured {rules.blocks} times, by engine starts of its own, in turned order (A B C, C B A); "
+        f"while no effect is shown, up to {EXTRA * rules.blocks} times."
+    )
+    replays = (
+        f"Every block replays the same {len(kept.requests)} requests on the same schedule, open loop; in one repeat "
+        "all settings get the same prompts, and no prompt is used in two repeats."
+    )
+    clocks = (
+        "Latencies count from when a request was scheduled. A failed request misses the SLO and lies beyond every "
+        "quantile; a pair with a failure is counted, and is in no ratio."
+    )
+    intervals = (
+        "Settings are compared request by request; intervals are 95 %, from resampling repeats, then runs of "
+        f"neighbouring requests. A difference within {rules.equivalence_margin:.0%} or inside its own interval is no "
+        "gain."
+    )
+    left_out = f"The first {rules.warmup_requests} requests of each block are sent and left out of every figure."
+    return (blocks, replays, left_out, clocks, intervals)

@@ -1,0 +1,76 @@
+"""Engine against engine, each at its best settings: tuned against tuned, or not at all. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from unmoor.bakeoff.comparison import beats, compare
+from unmoor.bakeoff.result import Comparison, Finding, Versus
+from unmoor.bakeoff.tuned import Tuned
+
+_A_CONTEST = 2
+
+
+def versus_of(tuned: Sequence[Tuned], *, default_engine: str) -> tuple[Versus, ...]:
+    """Every other engine against the default one (the first, where the default is not among them), each at its best.
+
+    Engines that compute with weights of different precision are not comparable: the gap is told, never ranked. An
+    engine of which nothing was measured is in no contest.
+    """
+    measured = [engine for engine in tuned if engine.standing is not None]
+    if len(measured) < _A_CONTEST:
+        return ()
+    default = next((engine for engine in measured if engine.contender.engine == default_engine), measured[0])
+    return tuple(_versus(default, other) for other in measured if other is not default)
+
+
+def verdict_of(versus: Sequence[Versus], tuned: Sequence[Tuned]) -> str:
+    """The bake-off's end in one sentence. The default stands until another is better by more than the margin."""
+    measured = [engine for engine in tuned if engine.standing is not None]
+    if not measured:
+        return "Nothing was measured, so nothing is said."
+    if not versus:
+        return f"Best settings of {label(measured[0])}, no engine verdict: one engine alone was measured."
+    ranked = [found for found in versus if found.comparable]
+    if not ranked:
+        return f"NOT COMPARABLE, no engine verdict: {versus[0].reason}."
+    winners = [found for found in ranked if beats(found.comparisons)]
+    if not winners:
+        return f"{ranked[0].before} stands: no other engine, tuned, was better by more than the margin."
+    if len(winners) == 1:
+        return f"{winners[0].after} is better than {winners[0].before}, tuned against tuned."
+    return (
+        f"{', '.join(found.after for found in winners)} are each better than {winners[0].before}, tuned against tuned."
+    )
+
+
+def label(engine: Tuned) -> str:
+    """The engine with its version and, in brackets, its best settings."""
+    best = engine.standing.best if engine.standing else "nothing measured"
+    return f"{engine.contender.title} {engine.contender.version} ({best})"
+
+
+def _versus(before: Tuned, after: Tuned) -> Versus:
+    weights = (before.contender.weights, after.contender.weights)
+    comparable = weights[0] == weights[1] != ""
+    found = compare(before.at_best, after.at_best, before.terms, margin=before.margin)
+    names = (label(before), label(after))
+    return Versus(
+        before=names[0],
+        after=names[1],
+        comparable=comparable,
+        reason=(
+            f"both compute with {weights[0]} weights"
+            if comparable
+            else f"{before.contender.title} computes with {weights[0] or 'unknown'} weights, "
+            f"{after.contender.title} with {weights[1] or 'unknown'}"
+        ),
+        comparisons=tuple(_named(comparison, names, comparable=comparable) for comparison in found),
+    )
+
+
+def _named(found: Comparison, names: tuple[str, str], *, comparable: bool) -> Comparison:
+    finding = found.finding if comparable else Finding.NOT_COMPARABLE
+    return msgspec.structs.replace(found, before=names[0], after=names[1], finding=finding)
