@@ -73,17 +73,23 @@ def _recognised(lines: Lines) -> TraceFormat:
     raise TrafficError(
         "no known format",
         where=f"{lines.where}:{number}",
-        # Keys only: the values of a log that is not known may be somebody's prompt.
-        seen=cut(f"a JSON object with the keys {', '.join(first.keys)}" if first.keys else f"{len(text)} characters"),
+        seen=_look_of(text, first),
         expected="; ".join(f"{f.name}: {f.expected}" for f in FORMATS.values()),
         hint=_HINT,
     )
 
 
+def _look_of(text: str, first: FirstLine) -> str:
+    """What the first line is, in words. Keys only: the values of a log that is not known may be somebody's prompt."""
+    if first.keys:
+        return cut(f"a JSON object with the keys {', '.join(first.keys)}")
+    return f"no JSON object, and {len(first.columns)} columns in {len(text)} characters"
+
+
 def _first_line(text: str) -> FirstLine:
     try:
         tree = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return FirstLine(columns=tuple(field.strip() for field in text.split(",")))
     return FirstLine(keys=tree) if isinstance(tree, dict) else FirstLine()
 

@@ -7,13 +7,15 @@ decimals (0.1 us), of which six are kept; published files end their lines with C
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 from unmoor.core.traffic import Request
 from unmoor.traffic.readers.contract import FirstLine, Reading, TraceFormat
-from unmoor.traffic.readers.lines import Lines, at_least, broken, cut, shown
+from unmoor.traffic.readers.lines import MOST_TOKENS, Lines, broken, cut, in_range, shown
 
 _COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 _EXPECTED = ",".join(_COLUMNS)
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 _HINT = "an Azure trace is a CSV with these three columns; docs/reference/traffic.md describes it"
 
 
@@ -66,7 +68,7 @@ def _clock_s(lines: Lines, number: int, text: str) -> float:
 
 
 def _count(lines: Lines, number: int, name: str, text: str) -> int:
-    if not (text.removeprefix("-").isascii() and text.removeprefix("-").isdigit()):
+    if not _WHOLE.fullmatch(text):
         raise broken(
             lines,
             number,
@@ -76,7 +78,7 @@ def _count(lines: Lines, number: int, name: str, text: str) -> int:
             hint=_HINT,
         )
     count = int(text)
-    at_least(lines, number, name, count, 1, hint=_HINT)
+    in_range(lines, number, name, count, least=1, most=MOST_TOKENS, hint=_HINT)
     return count
 
 

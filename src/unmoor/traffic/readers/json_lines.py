@@ -24,6 +24,8 @@ def decoded(
         return decoder.decode(text)
     except msgspec.ValidationError as error:
         raise _wrong_value(error, lines, number, expected=expected, hint=hint) from None
+    except RecursionError:
+        raise broken(lines, number, "not one request", seen="deep nesting", expected=expected, hint=hint) from None
     except msgspec.DecodeError as error:
         raise broken(
             lines, number, "not a JSON object", seen=str(error).removesuffix("."), expected=expected, hint=hint

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unmoor.core.errors import TrafficError
 
+MOST_TOKENS = 10**9
+MOST_TIME = 10**15  # milliseconds since 1970 fit many times over
 _SHOWN = 80
 # What may be echoed as it stands: a number or a time. Anything else could be a prompt.
 _HARMLESS = re.compile(r"[-+\d.:/TZ ]*|[-+]?(nan|inf|infinity)|null|true|false|None|True|False", re.IGNORECASE)
@@ -68,14 +69,14 @@ def shown(value: str) -> str:
     return cut(value) if _HARMLESS.fullmatch(value.strip()) else f"a text of {len(value)} characters"
 
 
-def at_least(lines: Lines, number: int, name: str, value: float, least: int, *, hint: str) -> None:
-    """Raises TrafficError when `value` is under `least`, or is not a finite number."""
-    if not math.isfinite(value) or value < least:
+def in_range(lines: Lines, number: int, name: str, value: float, *, least: int, most: int, hint: str) -> None:
+    """Raises TrafficError when `value` is not a number from `least` to `most`."""
+    if not least <= value <= most:  # written so that NaN is out of range too
         raise broken(
             lines,
             number,
             f"'{name}' is out of range",
-            seen=f"{name} = {value}",
-            expected=f"{least} or more",
+            seen=f"{name} = {cut(repr(value))}",
+            expected=f"{least} to {most:,}",
             hint=hint,
         )

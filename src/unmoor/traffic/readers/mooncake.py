@@ -11,7 +11,7 @@ import msgspec
 from unmoor.core.traffic import Request, Segment
 from unmoor.traffic.readers.contract import FirstLine, Reading, TraceFormat
 from unmoor.traffic.readers.json_lines import decoded
-from unmoor.traffic.readers.lines import Lines, at_least, broken
+from unmoor.traffic.readers.lines import MOST_TIME, MOST_TOKENS, Lines, broken, in_range
 
 BLOCK_TOKENS = 512
 _EXPECTED = '{"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids": [id, ...]}'
@@ -48,9 +48,9 @@ def _read(lines: Lines) -> Reading:
 
 
 def _check(lines: Lines, number: int, row: _Row) -> None:
-    at_least(lines, number, "timestamp", row.timestamp, 0, hint=_HINT)
-    at_least(lines, number, "input_length", row.input_length, 1, hint=_HINT)
-    at_least(lines, number, "output_length", row.output_length, 1, hint=_HINT)
+    in_range(lines, number, "timestamp", row.timestamp, least=0, most=MOST_TIME, hint=_HINT)
+    in_range(lines, number, "input_length", row.input_length, least=1, most=MOST_TOKENS, hint=_HINT)
+    in_range(lines, number, "output_length", row.output_length, least=1, most=MOST_TOKENS, hint=_HINT)
     blocks = -(-row.input_length // BLOCK_TOKENS)
     if len(row.hash_ids) != blocks:
         raise broken(

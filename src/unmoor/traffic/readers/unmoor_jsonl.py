@@ -9,7 +9,7 @@ import msgspec
 from unmoor.core.traffic import Request
 from unmoor.traffic.readers.contract import FirstLine, Reading, TraceFormat
 from unmoor.traffic.readers.json_lines import decoded
-from unmoor.traffic.readers.lines import Lines, at_least, broken
+from unmoor.traffic.readers.lines import MOST_TIME, MOST_TOKENS, Lines, broken, in_range
 
 VERSION = 1
 _HEADER = '{"unmoor_traffic": 1, "overlap_block_tokens": tokens or null}'
@@ -54,15 +54,17 @@ def _check_header(lines: Lines, number: int, header: Header) -> None:
             hint="a newer Unmoor may have written it",
         )
     if header.overlap_block_tokens is not None:
-        at_least(lines, number, "overlap_block_tokens", header.overlap_block_tokens, 1, hint=_HINT)
+        in_range(
+            lines, number, "overlap_block_tokens", header.overlap_block_tokens, least=1, most=MOST_TOKENS, hint=_HINT
+        )
 
 
 def _check(lines: Lines, number: int, request: Request, *, told_apart: bool) -> None:
-    at_least(lines, number, "arrival_s", request.arrival_s, 0, hint=_HINT)
-    at_least(lines, number, "input_tokens", request.input_tokens, 1, hint=_HINT)
-    at_least(lines, number, "output_tokens", request.output_tokens, 1, hint=_HINT)
+    in_range(lines, number, "arrival_s", request.arrival_s, least=0, most=MOST_TIME, hint=_HINT)
+    in_range(lines, number, "input_tokens", request.input_tokens, least=1, most=MOST_TOKENS, hint=_HINT)
+    in_range(lines, number, "output_tokens", request.output_tokens, least=1, most=MOST_TOKENS, hint=_HINT)
     for segment in request.segments:
-        at_least(lines, number, "segments[...].tokens", segment.tokens, 1, hint=_HINT)
+        in_range(lines, number, "segments[...].tokens", segment.tokens, least=1, most=MOST_TOKENS, hint=_HINT)
     total = sum(segment.tokens for segment in request.segments)
     if total != (request.input_tokens if told_apart else 0):
         expected = (

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unmoor.cli.plan_files import expand, open_plan, open_workload
+from unmoor.core.errors import PlanError, TrafficError
+from unmoor.core.plan import Plan
+
+AGENTS = Path(__file__).parent.parent.parent / "examples" / "agents" / "traffic.jsonl"
+PLAN = """\
+name = "small"
+[traffic]
+{traffic}
+[slo]
+ttft_s = 1.5
+[model]
+name = "m"
+weights = "fp8"
+[hardware]
+device = "h100_sxm"
+[[candidates]]
+engine = "vllm"
+"""
+SYNTHETIC = "[traffic.synthetic]\nrequests = 3\nrate_rps = 2\ninput_tokens = 20\noutput_tokens = 5"
+
+
+def plan_with(traffic: str, folder: Path) -> Plan:
+    path = folder / "plan.toml"
+    path.write_text(PLAN.format(traffic=traffic))
+    plan, text = open_plan(path)
+    assert text == path.read_text()
+    return plan
+
+
+def test_traffic_is_found_beside_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes(AGENTS.read_bytes())
+    workload = open_workload(plan_with('path = "t.jsonl"', tmp_path), base=tmp_path)
+    assert len(workload.requests) == 1200
+
+
+def test_described_traffic_is_made(tmp_path: Path) -> None:
+    workload = open_workload(plan_with(SYNTHETIC, tmp_path), base=tmp_path)
+    assert len(workload.requests) == 3
+    assert workload.format == "synthetic"
+
+
+def test_a_default_in_a_path_is_relative_to_the_plan_too(tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "t.jsonl").write_bytes(AGENTS.read_bytes())
+    plan = plan_with('path = "${UNMOOR_NO_SUCH_VARIABLE:-traces}/t.jsonl"', tmp_path)
+    assert len(open_workload(plan, base=tmp_path).requests) == 1200
+
+
+def test_traffic_that_is_missing_is_one_error_that_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(TrafficError) as caught:
+        open_workload(plan_with('path = "no.jsonl"', tmp_path), base=tmp_path)
+    assert caught.value.where == "plan 'small', traffic.path"
+    assert caught.value.seen == str(tmp_path / "no.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("traffic", "licence"),
+    [
+        ('path = "mooncake-conversation.jsonl"', "Apache-2.0"),
+        ('path = "conv.jsonl"\nformat = "mooncake"', "Apache-2.0"),
+        ('path = "azure-2023-conv.csv"', "CC-BY-4.0"),
+    ],
+)
+def test_a_public_trace_that_is_missing_says_where_to_get_it(tmp_path: Path, traffic: str, licence: str) -> None:
+    with pytest.raises(TrafficError) as caught:
+        open_workload(plan_with(traffic, tmp_path), base=tmp_path)
+    assert caught.value.hint
+    assert licence in caught.value.hint
+    assert "github.com/" in caught.value.hint
+
+
+def test_the_format_in_the_plan_is_believed(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes(AGENTS.read_bytes())
+    with pytest.raises(TrafficError, match="not the header of an Azure trace"):
+        open_workload(plan_with('path = "t.jsonl"\nformat = "azure"', tmp_path), base=tmp_path)
+
+
+def test_variables_are_filled_from_the_environment() -> None:
+    home = str(Path("~").expanduser())
+    assert expand("$HOME/a/${HOME}", where="w") == f"{home}/a/{home}"
+    assert expand("${UNMOOR_NO_SUCH_VARIABLE:-../x}/a", where="w") == "../x/a"
+    assert expand("${HOME:-x}", where="w") == home
+    assert expand("${UNMOOR_NO_SUCH_VARIABLE:-}", where="w") == ""
+    assert expand("plain.jsonl", where="w") == "plain.jsonl"
+
+
+@pytest.mark.parametrize("written", ["$UNMOOR_NO_SUCH_VARIABLE/t", "${UNMOOR_NO_SUCH_VARIABLE}/t"])
+def test_a_variable_that_is_not_set_is_refused(written: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        expand(written, where="w")
+    assert caught.value.message == "the variable UNMOOR_NO_SUCH_VARIABLE is not set"
+    assert caught.value.hint == "export UNMOOR_NO_SUCH_VARIABLE=..., or write ${UNMOOR_NO_SUCH_VARIABLE:-default}"
+
+
+def test_a_plan_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    for path, seen in ((tmp_path / "none.toml", "nothing at this path"), (tmp_path, "a folder")):
+        with pytest.raises(PlanError) as caught:
+            open_plan(path)
+        assert (caught.value.where, caught.value.seen) == (str(path), seen)
+        assert caught.value.hint
+    broken = tmp_path / "plan.toml"
+    broken.write_bytes(b'name = "a"\n\n# \xe9\n')
+    with pytest.raises(PlanError) as caught:
+        open_plan(broken)
+    assert (caught.value.message, caught.value.where) == ("not UTF-8", f"{broken}:3")
