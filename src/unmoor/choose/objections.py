@@ -1,0 +1,128 @@
+"""The strongest argument against a pick, built from this traffic and this evidence."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import msgspec
+
+from unmoor.choose.cost import RATE_AT_SLO, best_figure
+from unmoor.choose.facts import Facts
+from unmoor.choose.rank import Outcome, compare
+from unmoor.core.decision import CandidateReport
+from unmoor.core.evidence import EvidenceKind, Figure
+from unmoor.core.plan import Plan
+from unmoor.core.traffic import TrafficProfile
+
+_MUCH_SHARED = 0.25
+CLAIM_PREFIX = "claimed_"
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """A pick, and everything that could be held against it."""
+
+    plan: Plan
+    pick: CandidateReport
+    others: tuple[CandidateReport, ...]
+    profile: TrafficProfile
+    facts: Facts
+    today: date
+
+    def title(self, candidate: CandidateReport) -> str:
+        """The engine's name as its project writes it."""
+        return self.facts.title(candidate.engine)
+
+
+def strongest_against(case: Case) -> str:
+    """Sentences, the strongest first: what gates cost, the traffic's shape, the evidence's doubt, others' claims."""
+    found = [
+        *_better_but_barred(case),
+        *_shared_prefixes(case),
+        *_rates(case),
+        *_claims(case),
+        *_nothing_measured(case),
+    ]
+    return " ".join(found)
+
+
+def _better_but_barred(case: Case) -> list[str]:
+    ahead = [
+        (other, found)
+        for other in case.others
+        if (found := compare(other, case.pick, case.plan, case.today)).outcome is Outcome.BETTER and other.excluded
+    ]
+    return [
+        f"{case.title(other)} is better on {found.metric} ({said(found.figure)} against {said(found.against)}), "
+        "and only a gate keeps it out."
+        for other, found in ahead
+        if found.figure and found.against
+    ]
+
+
+def _shared_prefixes(case: Case) -> list[str]:
+    overlap = case.profile.prefix_overlap
+    mine = case.facts.find(case.pick.engine, "prefix_granularity_tokens")
+    if overlap is None or overlap < _MUCH_SHARED or mine is None:
+        return []
+    finer = [
+        (theirs.value, other)
+        for other in case.others
+        if (theirs := case.facts.find(other.engine, "prefix_granularity_tokens"))
+        and isinstance(theirs.value, int)
+        and isinstance(mine.value, int)
+        and theirs.value < mine.value
+    ]
+    if not finer:
+        return []
+    tokens, other = min(finer, key=lambda pair: (pair[0], pair[1].engine))
+    argument = (
+        f"{overlap:.0%} of prompt tokens repeat the start of an earlier prompt, and that is what the case for "
+        f"{case.title(other)} rests on: it keeps shared prefixes by pages of {_tokens(tokens)} where "
+        f"{case.title(case.pick)} keeps blocks of {mine.value}. Both share them across requests; how much the "
+        "finer tree and its eviction gain on this traffic has not been measured."
+    )
+    return [argument]
+
+
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count} tokens"
+
+
+def _rates(case: Case) -> list[str]:
+    mine = best_figure(case.pick.evidence, RATE_AT_SLO)
+    rivals = [(f, o) for o in case.others if (f := best_figure(o.evidence, RATE_AT_SLO)) and _reach(f) is not None]
+    if mine is None or not rivals:
+        return []
+    theirs, other = max(rivals, key=lambda pair: (_reach(pair[0]) or 0.0, pair[1].engine))
+    if (_reach(theirs) or 0.0) <= (mine.low or 0.0):
+        return []
+    unproven = [title for f, title in ((mine, case.title(case.pick)), (theirs, case.title(other))) if not f.validated]
+    doubt = f" ({' and '.join(unproven)} unvalidated)" if unproven else ""
+    argument = (
+        f"{case.title(other)}'s highest rate at the SLO is put at {said(theirs)} against {said(mine)} for "
+        f"{case.title(case.pick)}{doubt}: that does not show which is faster."
+    )
+    return [argument]
+
+
+def _reach(figure: Figure) -> float | None:
+    return figure.high if figure.high is not None else figure.value
+
+
+def said(figure: Figure) -> str:
+    """A figure with its range and unit, for a sentence."""
+    unit = {"rps": " requests/s", "tps": " tokens/s", "s": " s"}.get(figure.unit, "")
+    band = (
+        f"{figure.low:.3g} to {figure.high:.3g}" if figure.low is not None and figure.high is not None else "no range"
+    )
+    return f"{figure.value:.3g} ({band}){unit}" if figure.value is not None else f"{band}{unit}"
+
+
+def _claims(case: Case) -> list[str]:
+    return [caveat.text for caveat in case.pick.caveats if caveat.code.startswith(CLAIM_PREFIX)]
+
+
+def _nothing_measured(case: Case) -> list[str]:
+    if any(f.kind is EvidenceKind.MEASURED for f in case.pick.evidence):
+        return []
+    return ["None of the figures behind it was measured on this hardware with this traffic."]

@@ -1,0 +1,129 @@
+"""Which evidence may rank candidates, and what one comparison of two of them finds."""
+
+from __future__ import annotations
+
+from datetime import date
+from enum import StrEnum
+
+import msgspec
+
+from unmoor.choose.cost import GOODPUT, RATE_AT_SLO, best_figure
+from unmoor.core.decision import CandidateReport
+from unmoor.core.evidence import EvidenceKind, Figure
+from unmoor.core.plan import Plan
+
+# The properties that may decide, the most telling first. True: larger is better.
+DECIDING = {
+    RATE_AT_SLO: True,
+    GOODPUT: True,
+    "slo_attainment": True,
+    "output_tput_tps": True,
+    "scheduled_ttft_p95_s": False,
+    "scheduled_e2e_mean_s": False,
+}
+PUBLISHED_STALE_AFTER_DAYS = 90
+
+# Codes of caveats that bar a comparison of measured figures, whatever they say.
+PRECISION = "served_precision"  # its text names the precision of the weights that were measured
+STAND_IN = "stand_in_kernel"
+UNTUNED = "untuned"
+
+
+class Outcome(StrEnum):
+    """What a comparison found of a candidate against another."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    TIE = "tie"
+    NOT_COMPARABLE = "not comparable"
+    NO_EVIDENCE = "no evidence that may rank"
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """One candidate held against another on the first property for which both have evidence that may rank."""
+
+    outcome: Outcome
+    metric: str = ""
+    figure: Figure | None = None
+    against: Figure | None = None
+    reason: str = ""
+
+
+def may_rank(figure: Figure, plan: Plan, today: date) -> bool:
+    """Whether a figure may unseat the default.
+
+    Measured; published for the plan's model, device and weights and not stale; predicted where validated. Never
+    claimed, and never a figure that nobody validated.
+    """
+    if not figure.validated or figure.value is None or figure.kind is EvidenceKind.CLAIMED:
+        return False
+    if figure.kind is EvidenceKind.PUBLISHED:
+        setup = (plan.model.name, plan.hardware.device, plan.model.weights)
+        age = (today - date.fromisoformat(figure.as_of)).days
+        return all(word in figure.detail for word in setup) and age <= PUBLISHED_STALE_AFTER_DAYS
+    return True
+
+
+def compare(candidate: CandidateReport, other: CandidateReport, plan: Plan, today: date) -> Comparison:
+    """`candidate` against `other`: measured evidence before published before predicted, never one kind with another.
+
+    Better or worse only where the intervals are disjoint and the values differ by more than the equivalence margin;
+    a tie otherwise. Not comparable where both were measured at different precision, on a stand-in kernel, or untuned.
+    """
+    for kind in (EvidenceKind.MEASURED, EvidenceKind.PUBLISHED, EvidenceKind.PREDICTED):
+        mine = _eligible(candidate, kind, plan, today)
+        theirs = _eligible(other, kind, plan, today)
+        metric = next((m for m in DECIDING if best_figure(mine, m) and best_figure(theirs, m)), None)
+        if metric is None:
+            continue
+        figure, against = best_figure(mine, metric), best_figure(theirs, metric)
+        if figure is None or against is None:
+            continue
+        barred = _barred(candidate, other) if kind is EvidenceKind.MEASURED else ""
+        outcome = Outcome.NOT_COMPARABLE if barred else _outcome(figure, against, metric, plan)
+        return Comparison(outcome=outcome, metric=metric, figure=figure, against=against, reason=barred)
+    return Comparison(outcome=Outcome.NO_EVIDENCE)
+
+
+def _eligible(candidate: CandidateReport, kind: EvidenceKind, plan: Plan, today: date) -> tuple[Figure, ...]:
+    return tuple(f for f in candidate.evidence if f.kind is kind and may_rank(f, plan, today))
+
+
+def _barred(candidate: CandidateReport, other: CandidateReport) -> str:
+    for one in (candidate, other):
+        for caveat in one.caveats:
+            if caveat.code in {STAND_IN, UNTUNED}:
+                return caveat.text
+    precisions = {caveat.text for one in (candidate, other) for caveat in one.caveats if caveat.code == PRECISION}
+    return f"they were measured with different weights ({', '.join(sorted(precisions))})" if len(precisions) > 1 else ""
+
+
+def _outcome(figure: Figure, against: Figure, metric: str, plan: Plan) -> Outcome:
+    sign = 1.0 if DECIDING[metric] else -1.0
+    margin = plan.bakeoff.equivalence_margin
+    if _exceeds(figure, against, sign, margin):
+        return Outcome.BETTER
+    return Outcome.WORSE if _exceeds(against, figure, sign, margin) else Outcome.TIE
+
+
+def _exceeds(figure: Figure, against: Figure, sign: float, margin: float) -> bool:
+    value, other = _known(figure.value), _known(against.value)
+    disjoint = figure.kind is EvidenceKind.PUBLISHED or _near_end(figure, sign) > _far_end(against, sign)
+    return disjoint and sign * (value - other) > margin * abs(other)
+
+
+def _near_end(figure: Figure, sign: float) -> float:
+    """The end of the interval that is worst for the figure, as a quantity of which more is better."""
+    end = figure.low if sign > 0 else figure.high
+    return float("-inf") if end is None else sign * end
+
+
+def _far_end(figure: Figure, sign: float) -> float:
+    end = figure.high if sign > 0 else figure.low
+    return float("inf") if end is None else sign * end
+
+
+def _known(value: float | None) -> float:
+    if value is None:
+        raise ValueError("a figure without a value cannot rank")
+    return value

@@ -1,0 +1,100 @@
+"""`unmoor decide`: a plan in, the verdict out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from unmoor.core.decision import Decision
+    from unmoor.core.plan import Plan
+
+
+@click.command()
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.option("--full", is_flag=True, help="Refine the coarse search of rates; takes minutes instead of seconds.")
+@click.option("--html", type=click.Path(path_type=Path), help="Where to write the page [reports/NAME/report.html].")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output; a page only with --html.")
+@click.option("--as-of", type=click.DateTime(["%Y-%m-%d"]), help="Judge how stale facts are as on this day [today].")
+def command(*, plan: Path, full: bool, html: Path | None, as_json: bool, as_of: datetime | None) -> None:
+    """Say which engine to run for PLAN, why, what it costs, and what speaks against it.
+
+    Gates come first, then evidence that may rank, then what is hard to reverse. Nothing is launched.
+    """
+    from unmoor.choose.decide import make_decision
+    from unmoor.cli.plan_files import open_plan, open_workload
+
+    read, text = open_plan(plan)
+    _check_names(read, _finder(plan, text))
+    _say(f"plan: {read.name}")
+    decision = make_decision(
+        read,
+        open_workload(read, base=plan.parent),
+        today=as_of.date() if as_of else date.today(),  # noqa: DTZ011 - the user's own day is meant
+        effort="full" if full else "coarse",
+        say=_say,
+    )
+    _show(decision, as_json=as_json)
+    target = html or (None if as_json else Path("reports") / read.name / "report.html")
+    if target is not None:
+        _write_page(decision, target)
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _finder(path: Path, text: str) -> Callable[[str], str]:
+    """Turns a word of the plan into its place: the first line that quotes it."""
+    lines = text.splitlines()
+
+    def where(word: str) -> str:
+        quoted = (f'"{word}"', f"'{word}'")
+        line = next((n for n, line in enumerate(lines, 1) if any(q in line for q in quoted)), None)
+        return f"{path}:{line}" if line else str(path)
+
+    return where
+
+
+def _check_names(plan: Plan, where: Callable[[str], str]) -> None:
+    from unmoor.choose.facts import load_facts
+    from unmoor.choose.gates import check_gate_words
+    from unmoor.engines.registry import engine
+
+    for candidate in plan.candidates:
+        engine(candidate.engine, where=where(candidate.engine))
+    engine(plan.default_engine, where=where(plan.default_engine))
+    check_gate_words(plan.gates, load_facts(), where=where)
+
+
+def _show(decision: Decision, *, as_json: bool) -> None:
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(decision))
+        return
+    from unmoor.report.decision_text import render
+
+    click.echo(render(decision))
+
+
+def _write_page(decision: Decision, target: Path) -> None:
+    from unmoor.core.errors import WorldError
+    from unmoor.report.decision_page import render
+
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(render(decision), encoding="utf-8")
+    except OSError as failure:
+        raise WorldError(
+            "the page cannot be written",
+            where=str(target),
+            seen=failure.strerror,
+            expected="a place that can be written to",
+            hint="name another with --html",
+        ) from None
+    _say(f"page: {target}")

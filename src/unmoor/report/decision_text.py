@@ -1,0 +1,130 @@
+"""A decision as plain text for a terminal of 100 columns. Seconds become milliseconds here and nowhere before."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from unmoor.core.decision import CandidateReport, Cost, Decision, GateResult
+from unmoor.core.evidence import Figure
+from unmoor.core.traffic import TokenCounts, TrafficProfile
+from unmoor.report.words import band, kind_of, number, titled, unit_of
+
+WIDTH = 100
+_PASSED = {True: "passes", False: "FAILS", None: "open"}
+
+
+def render(decision: Decision) -> str:
+    """The whole decision, verdict last, without colour."""
+    parts = [
+        f"{decision.plan}: {decision.model} on {decision.hardware}; {decision.slo}; {decision.made_on}",
+        *_traffic(decision.traffic),
+    ]
+    for candidate in decision.candidates:
+        parts += ["", *_candidate(candidate)]
+    return "\n".join([*parts, "", *_verdict(decision)])
+
+
+def _traffic(traffic: TrafficProfile) -> list[str]:
+    overlap = "unknown" if traffic.prefix_overlap is None else f"{traffic.prefix_overlap:.1%}"
+    block = traffic.overlap_block_tokens
+    exact = "" if block in {None, 1} else f", told apart in blocks of {block} tokens"
+    rate = "" if traffic.offered_rps is None else f", {traffic.offered_rps:.3g} requests/s"
+    bursts = "" if traffic.burstiness is None else f", burstiness {traffic.burstiness:.2f} (1 is Poisson)"
+    lines = [
+        "",
+        _heading("Traffic"),
+        f"  {traffic.requests:,} requests over {traffic.duration_s:,.0f} s{rate}{bursts}",
+        f"  input tokens   {_tokens(traffic.input_tokens)}",
+        f"  output tokens  {_tokens(traffic.output_tokens)}",
+        f"  prefix overlap {overlap} of prompt tokens repeat the start of an earlier prompt{exact}",
+        f"  source         {traffic.source} ({traffic.format}, sha256 {traffic.fingerprint[:12]})",
+    ]
+    return lines + [line for caveat in traffic.caveats for line in _wrapped(caveat.text, "  ! ")]
+
+
+def _tokens(counts: TokenCounts) -> str:
+    return f"mean {counts.mean:,.0f}, p50 {counts.p50:,.0f}, p95 {counts.p95:,.0f}, total {counts.total:,}"
+
+
+def _candidate(candidate: CandidateReport) -> list[str]:
+    name = f"{candidate.engine} {candidate.version or ''}".strip()
+    lines = [_heading(f"{name}  (out: a gate fails)" if candidate.excluded else name)]
+    for gate in candidate.gates:
+        lines += _gate(gate)
+    lines += _evidence(candidate.evidence)
+    lines += _cost(candidate.cost)
+    for caveat in candidate.caveats:
+        lines += _wrapped(caveat.text, "  ! ")
+    return lines
+
+
+def _gate(gate: GateResult) -> list[str]:
+    seen = f" [{gate.source}, seen {gate.as_of}]" if gate.source else ""
+    return _wrapped(f"{gate.reason}{seen}", f"  {_PASSED[gate.passed]:<7}{titled(gate.name):<18} ")
+
+
+def _evidence(figures: Sequence[Figure]) -> list[str]:
+    if not figures:
+        return ["  no figure is known of it here"]
+    rows = [("figure", "value", "range", "", "kind", "holds for")]
+    rows += [(titled(f.metric), number(f, f.value) or "-", band(f), unit_of(f), kind_of(f), f.detail) for f in figures]
+    lines = _table(rows)
+    sources = dict.fromkeys(f"{f.kind.value}: {f.source}, {f.as_of}" for f in figures)
+    for source in sources:
+        lines += _wrapped(source, "  source ")
+    return lines
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Columns as wide as their widest cell; the last wraps under itself."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    lines = []
+    for row in rows:
+        fixed = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        lines += _wrapped(row[-1], f"  {fixed}  ")
+    return [line.rstrip() for line in lines]
+
+
+def _cost(cost: Cost) -> list[str]:
+    hour = "unknown" if cost.per_hour is None else f"{cost.per_hour:,.2f} {cost.currency} per hour"
+    seen = f", seen {cost.as_of}" if cost.as_of else ""
+    lines = _wrapped(f"{hour} ({cost.source}{seen})", "  cost   ")
+    for label, figure, reason in (
+        ("per million output tokens", cost.per_million_output_tokens, "no rate at the SLO, or no price"),
+        ("per million good requests", cost.per_million_good_requests, cost.good_requests_reason or ""),
+    ):
+        lines += _wrapped(f"{label}: {_money(figure, reason, cost.currency)}", "         ")
+    return lines
+
+
+def _money(figure: Figure | None, reason: str, currency: str) -> str:
+    if figure is None:
+        return f"not known ({reason})"
+    value = number(figure, figure.value)
+    amount = f"{value} {currency}, {band(figure)}" if value else f"{band(figure)} {currency}"
+    return f"{amount} ({kind_of(figure)}; {figure.detail})"
+
+
+def _verdict(decision: Decision) -> list[str]:
+    verdict = decision.verdict
+    lines = [_heading("Verdict"), *_wrapped(verdict.sentence, "  ")]
+    for label, text in (
+        ("decided by", titled(verdict.decided_by) + (" (a tie on the evidence)" if verdict.tie else "")),
+        ("against", verdict.against),
+        ("risk", verdict.risk),
+        ("not for", verdict.not_for),
+    ):
+        lines += _wrapped(text, f"  {label:<11}")
+    return lines
+
+
+def _heading(text: str) -> str:
+    return f"── {text} {'─' * max(0, WIDTH - len(text) - 4)}"
+
+
+def _wrapped(text: str, first: str) -> list[str]:
+    room = max(WIDTH, len(first) + 24)
+    return textwrap.wrap(
+        text, room, initial_indent=first, subsequent_indent=" " * len(first), break_long_words=False
+    ) or [first.rstrip()]

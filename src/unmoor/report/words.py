@@ -1,0 +1,54 @@
+"""How names, figures and ranges read on paper: the one place where seconds turn into milliseconds."""
+
+from __future__ import annotations
+
+from unmoor.core.evidence import Figure
+
+_TITLES = {
+    "max_rate_at_slo_rps": "highest rate at SLO",
+    "output_tput_lost_to_adapters": "throughput lost to LoRA",
+    "output_tput_gained_by_tuning": "throughput from tuning",
+    "only_candidate": "there is one candidate only",
+    "default": "the default stands",
+    "reversibility": "what is hard to reverse",
+    "hardware_possible": "hardware possible",
+    "goodput_rps": "goodput",
+}
+_UNITS = {"s": "ms", "rps": "requests/s", "tps": "tokens/s"}
+_ACRONYMS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "slo": "SLO"}
+_SUFFIXES = ("_s", "_rps", "_tps")
+
+
+def titled(name: str) -> str:
+    """A metric, gate or rule as words: "ttft_p95_s" is "TTFT p95"."""
+    if name in _TITLES:
+        return _TITLES[name]
+    stem = next((name.removesuffix(suffix) for suffix in _SUFFIXES if name.endswith(suffix)), name)
+    return " ".join(_ACRONYMS.get(word, word) for word in stem.split("_"))
+
+
+def unit_of(figure: Figure) -> str:
+    """The unit as shown: milliseconds for seconds, a per cent sign for shares."""
+    return "%" if figure.unit == "1" else _UNITS.get(figure.unit, figure.unit)
+
+
+def number(figure: Figure, value: float | None) -> str:
+    """One value of `figure` in its shown unit, three significant digits; empty where there is none."""
+    if value is None:
+        return ""
+    scale = {"s": 1000.0, "1": 100.0}.get(figure.unit, 1.0)
+    shown = value * scale
+    return f"{shown:,.0f}" if abs(shown) >= 100 else f"{shown:.3g}"  # noqa: PLR2004 - three digits either way
+
+
+def band(figure: Figure) -> str:
+    """The range in the shown unit; "no range" where neither end is known."""
+    low, high = number(figure, figure.low), number(figure, figure.high)
+    if low and high:
+        return f"{low} – {high}"
+    return f"from {low}" if low else f"up to {high}" if high else "no range"
+
+
+def kind_of(figure: Figure) -> str:
+    """The kind of evidence, and that nobody validated it where that is so."""
+    return figure.kind.value if figure.validated else f"{figure.kind.value}, unvalidated"
