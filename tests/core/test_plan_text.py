@@ -37,6 +37,7 @@ def test_a_plan_is_read() -> None:
         ('engine = "vllm"', 'engin = "vllm"', "unknown key 'engin' in [candidates]", 13, "did you mean 'engine'?"),
         ("count = 8", 'count = "8"', "wrong value for 'hardware.count'", 11, None),
         ("count = 8", "count = 0", "'hardware.count' is out of range", 11, None),
+        ("ttft_s = 1.5", "ttft_s = nan", "'slo.ttft_s' is out of range", 5, None),
         ('weights = "fp8"\n', "", "missing key 'weights' in [model]", 6, None),
         ('path = "t.jsonl"', "", "no traffic is named", 2, None),
         ('name = "m"', "name = ", "not valid TOML", 7, None),
