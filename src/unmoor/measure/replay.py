@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ __all__ = ["PlannedRequest", "ReplayReport", "Target", "replay"]
 
 Sink = Callable[[Record], None]
 
-_CONNECT_AHEAD_S = 0.5
+_CONNECT_AHEAD_S = 0.25
 _HEARTBEAT_S = 0.02
 _LAG_SHARE = 0.05
 """The send lag that a figure may carry unmarked, as a share of the SLO's time to first token."""
@@ -246,7 +247,9 @@ def _collector_off() -> Iterator[None]:
 
 
 def _reason(error: OSError | TimeoutError) -> str:
-    return "no connection in time" if isinstance(error, TimeoutError) else (error.strerror or str(error))
+    if isinstance(error, TimeoutError):
+        return "no connection in time"
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _rate_rps(times_s: Sequence[float]) -> float | None:
