@@ -35,10 +35,11 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """An exact command line and what is added to its environment."""
+    """An exact command line, what is added to its environment, and files it reads from the folder it is started in."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
+    files: Mapping[str, str] = {}
 
 
 class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -132,6 +132,8 @@ def launch(
     """
     command = engine.command(spec, settings)
     log_path.parent.mkdir(parents=True, exist_ok=True)
+    for name, text in command.files.items():
+        (log_path.parent / name).write_text(text)
     if not _port_is_free(spec.host, spec.port):
         raise EngineDiedError(
             f"port {spec.port} is taken",

@@ -1,0 +1,170 @@
+"""SGLang: what is known of it. Written against 0.5.23; checked by goldens, not installed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from unmoor.core.errors import UsageError
+from unmoor.engines.contract import (
+    HF_FOLDER,
+    Command,
+    Diagnosis,
+    InstallSpec,
+    Knob,
+    LaunchSpec,
+    ModelFormat,
+    SchedulerModel,
+    Settings,
+)
+from unmoor.engines.diagnosis import MEMORY_HINT, OPTION_HINT, PORT_HINT, Rule, diagnose
+from unmoor.engines.knobs import refuse_unknown
+
+KNOBS = (
+    Knob(
+        name="max_running",
+        flag="--max-running-requests",
+        default=None,  # computed from the memory that is left
+        try_values=(4, 16, 1),
+        trades="requests decoded together: throughput against the speed of each",
+        bears_on="concurrency",
+    ),
+    Knob(
+        name="prefix_caching",
+        flag="--disable-radix-cache",
+        default=True,
+        try_values=(False,),
+        trades="memory and bookkeeping against prefill that need not be repeated",
+        bears_on="prefix_overlap",
+    ),
+    Knob(
+        name="max_batch_tokens",
+        flag="--chunked-prefill-size",
+        default=2048,
+        try_values=(256, 4096),
+        trades="prefill in large pieces against short pauses for those who decode",
+        bears_on="prefill",
+    ),
+    Knob(
+        name="chunked_prefill",
+        flag="--chunked-prefill-size",
+        default=True,
+        try_values=(False,),
+        trades="prompts cut into pieces, against whole prompts that make others wait",
+        bears_on="prefill",
+    ),
+)
+
+RULES = (
+    Rule(r"unrecognized arguments?: |ambiguous option: |invalid choice: ", "refuses an option", OPTION_HINT),
+    Rule(r"[Aa]ddress already in use|port .* is already in use|is not available", "found its port taken", PORT_HINT),
+    Rule(
+        r"ModuleNotFoundError: No module named|ImportError: ",
+        "misses a module in its environment",
+        "make its environment again",
+    ),
+    Rule(
+        r"Not enough memory|[Oo]ut of memory|MemoryError|Cannot allocate memory|std::bad_alloc",
+        "ran out of memory",
+        MEMORY_HINT,
+    ),
+    Rule(
+        r"does not appear to have a file named|Repo id must|Cannot find any model weights|couldn't connect to",
+        "does not find the model's files",
+        "bring them again: unmoor engines fetch MODEL --format hf",
+    ),
+)
+
+KV_TOKENS_PER_GIB = 24_000  # of the demo model in float32 (30 layers x 2 x 3 heads x 64 x 4 bytes = 46 kB a token)
+
+
+class Sglang:
+    """SGLang behind the contract."""
+
+    name = "sglang"
+    title = "SGLang"
+    known_version = "0.5.23"
+    tables_name: str | None = "sglang"
+    knobs = KNOBS
+    model_format: ModelFormat = "hf"
+    cpu_weights = "float32"
+    install: InstallSpec | None = None
+    absent_reason = (
+        "its CPU route needs stand-ins for kernels that are on no package index; it comes with the wider bake-off"
+    )
+    scrape: Mapping[str, str] = {
+        "running": "sglang:num_running_reqs",
+        "waiting": "sglang:num_queue_reqs",
+        "kv_use": "sglang:token_usage",
+        "prefix_hits": "sglang:cached_tokens_total",
+        "preemptions": "sglang:num_retracted_requests_total",
+        "prompt_tokens": "sglang:prompt_tokens_total",
+        "generated_tokens": "sglang:generation_tokens_total",
+    }
+
+    def command(self, spec: LaunchSpec, settings: Settings) -> Command:
+        """The launcher for a CPU, everything that differs between engines by default said: full names only.
+
+        Raises UsageError for `max_batch_tokens` together with `chunked_prefill` off: one flag carries both.
+        """
+        refuse_unknown(self.title, self.knobs, settings)
+        fixed = (
+            *(spec.python, "-m", "sglang.launch_server", "--model-path", f"{spec.model_dir}/{HF_FOLDER}"),
+            *("--served-model-name", spec.served_name, "--host", spec.host, "--port", str(spec.port)),
+            *("--context-length", str(spec.context_tokens), "--device", "cpu", "--dtype", "float32"),
+            *("--attention-backend", "torch_native", "--sampling-backend", "pytorch", "--disable-cuda-graph"),
+            *("--max-total-tokens", str(KV_TOKENS_PER_GIB * spec.kv_cache_gib), "--mem-fraction-static", "0.2"),
+            *("--sampling-defaults", "openai", "--random-seed", "0"),
+            *("--enable-metrics", "--enable-cache-report", "--disable-overlap-schedule"),
+        )
+        env = {
+            "HF_HUB_OFFLINE": "1",
+            "TRANSFORMERS_OFFLINE": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "DO_NOT_TRACK": "1",
+            "SGLANG_USE_CPU_ENGINE": "1",
+            "OMP_NUM_THREADS": str(spec.threads),
+        }
+        return Command(argv=fixed + _tuned(settings), env=env)
+
+    def diagnose(self, log_tail: str) -> Diagnosis | None:
+        """Its last words as our diagnosis; None when nothing in them is known."""
+        return diagnose(log_tail, RULES)
+
+    def scheduler(self, settings: Settings) -> SchedulerModel:
+        """Waiting prefills run alone before decodes: mixed chunks are off by default (`enable_mixed_chunk`, 0.5.23).
+
+        Chunked prefill is 8,192 tokens on GPUs under 160 GB, pages hold one token; `max_running_requests` is computed
+        from memory, so the bound here is one that memory reaches first.
+        """
+        refuse_unknown(self.title, self.knobs, settings)
+        return SchedulerModel(
+            policy="prefill_first",
+            max_running=int(settings.get("max_running", 4096)),
+            max_batch_tokens=int(settings.get("max_batch_tokens", 8192)),
+            kv_block_tokens=1,
+            chunked_prefill=bool(settings.get("chunked_prefill", True)),
+            prefix_caching=bool(settings.get("prefix_caching", True)),
+        )
+
+
+def _tuned(settings: Settings) -> tuple[str, ...]:
+    words: list[str] = []
+    if "max_running" in settings:
+        words += ["--max-running-requests", str(settings["max_running"])]
+    if settings.get("prefix_caching") is False:
+        words.append("--disable-radix-cache")
+    if settings.get("chunked_prefill") is False:
+        if "max_batch_tokens" in settings:
+            raise UsageError(
+                "SGLang: 'max_batch_tokens' and 'chunked_prefill = false' are one flag",
+                seen="both",
+                expected="one of the two",
+                hint="leave max_batch_tokens out",
+            )
+        words += ["--chunked-prefill-size", "-1"]
+    elif "max_batch_tokens" in settings:
+        words += ["--chunked-prefill-size", str(settings["max_batch_tokens"])]
+    return tuple(words)
+
+
+ENGINE = Sglang()

@@ -1,0 +1,153 @@
+"""TensorRT-LLM: what is known of it, from its own command line's reference file (mid-2026). It needs an NVIDIA GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from unmoor.engines.contract import (
+    HF_FOLDER,
+    Command,
+    Diagnosis,
+    InstallSpec,
+    Knob,
+    LaunchSpec,
+    ModelFormat,
+    SchedulerModel,
+    Settings,
+)
+from unmoor.engines.diagnosis import MEMORY_HINT, OPTION_HINT, PORT_HINT, Rule, diagnose
+from unmoor.engines.knobs import refuse_unknown
+
+CONFIG = "trtllm_config.yaml"
+
+KNOBS = (
+    Knob(
+        name="max_running",
+        flag="--max_batch_size",
+        default=2048,
+        try_values=(256, 512, 64),
+        trades="requests decoded together: throughput against the speed of each",
+        bears_on="concurrency",
+    ),
+    Knob(
+        name="prefix_caching",
+        flag="kv_cache_config.enable_block_reuse",
+        default=True,
+        try_values=(False,),
+        trades="memory and bookkeeping against prefill that need not be repeated",
+        bears_on="prefix_overlap",
+    ),
+    Knob(
+        name="max_batch_tokens",
+        flag="--max_num_tokens",
+        default=8192,
+        try_values=(2048, 16384),
+        trades="prefill in large pieces against short pauses for those who decode",
+        bears_on="prefill",
+    ),
+    Knob(
+        name="chunked_prefill",
+        flag="--enable_chunked_prefill",
+        default=False,
+        try_values=(True,),
+        trades="prompts cut into pieces beside decodes, against whole prompts that make others wait",
+        bears_on="prefill",
+    ),
+)
+
+RULES = (
+    Rule(r"No such option: |Error: Invalid value for |Got unexpected extra argument", "refuses an option", OPTION_HINT),
+    Rule(r"[Aa]ddress already in use", "found its port taken", PORT_HINT),
+    Rule(
+        r"libcuda\.so|no CUDA-capable device|Found no NVIDIA driver|CUDA driver version is insufficient",
+        "finds no NVIDIA GPU",
+        "it runs on NVIDIA GPUs only",
+    ),
+    Rule(
+        r"ModuleNotFoundError: No module named|ImportError: ", "misses a module in its environment", "install it again"
+    ),
+    Rule(r"CUDA out of memory|[Oo]ut of memory|OutOfMemory|std::bad_alloc", "ran out of memory", MEMORY_HINT),
+    Rule(
+        r"Repo id must|does not appear to have a file named|No such file or directory.*(config\.json|safetensors)",
+        "does not find the model's files",
+        "bring them again: unmoor engines fetch MODEL --format hf",
+    ),
+)
+
+
+class TensorRtLlm:
+    """TensorRT-LLM behind the contract."""
+
+    name = "tensorrt-llm"
+    title = "TensorRT-LLM"
+    known_version = "1.3.0rc3"
+    tables_name: str | None = "trtllm"
+    knobs = KNOBS
+    model_format: ModelFormat = "hf"
+    cpu_weights = ""
+    install: InstallSpec | None = None
+    absent_reason = "it needs an NVIDIA GPU; nothing of it runs on a CPU"
+    scrape: Mapping[str, str] = {
+        "running": "trtllm_num_requests_running",
+        "waiting": "trtllm_num_requests_waiting",
+        "kv_use": "trtllm_kv_cache_utilization",
+        "preemptions": "trtllm_num_paused_requests",
+    }
+
+    def command(self, spec: LaunchSpec, settings: Settings) -> Command:
+        """`trtllm-serve serve` by its module; what has no flag is a file beside the log, named on the command line."""
+        refuse_unknown(self.title, self.knobs, settings)
+        config = {
+            "return_perf_metrics": True,
+            "enable_iter_perf_stats": True,
+            "kv_cache_config": {"enable_block_reuse": bool(settings.get("prefix_caching", True))},
+        }
+        fixed = (
+            *(spec.python, "-m", "tensorrt_llm.commands.serve", "serve", f"{spec.model_dir}/{HF_FOLDER}"),
+            *("--served_model_name", spec.served_name, "--host", spec.host, "--port", str(spec.port)),
+            *("--max_seq_len", str(spec.context_tokens), "--generation-config", "trtllm", "--no-telemetry"),
+            *("--config", CONFIG),
+        )
+        env = {
+            "HF_HUB_OFFLINE": "1",
+            "TRANSFORMERS_OFFLINE": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "DO_NOT_TRACK": "1",
+        }
+        # JSON is YAML, and needs no third library to write.
+        return Command(argv=fixed + _tuned(settings), env=env, files={CONFIG: json.dumps(config, indent=1) + "\n"})
+
+    def diagnose(self, log_tail: str) -> Diagnosis | None:
+        """Its last words as our diagnosis; None when nothing in them is known."""
+        return diagnose(log_tail, RULES)
+
+    def scheduler(self, settings: Settings) -> SchedulerModel:
+        """In-flight batching under GUARANTEED_NO_EVICT: a request enters only when its whole answer fits the KV pool.
+
+        Defaults of trtllm-serve (trtllm_serve_cli.yaml, mid-2026): 2,048 sequences, 8,192 tokens, chunked prefill off,
+        blocks of 32 tokens with reuse.
+        """
+        refuse_unknown(self.title, self.knobs, settings)
+        return SchedulerModel(
+            policy="mixed",
+            max_running=int(settings.get("max_running", 2048)),
+            max_batch_tokens=int(settings.get("max_batch_tokens", 8192)),
+            kv_block_tokens=32,
+            chunked_prefill=bool(settings.get("chunked_prefill", False)),
+            prefix_caching=bool(settings.get("prefix_caching", True)),
+            reserve_output=True,
+        )
+
+
+def _tuned(settings: Settings) -> tuple[str, ...]:
+    words: list[str] = []
+    for name, flag in (("max_running", "--max_batch_size"), ("max_batch_tokens", "--max_num_tokens")):
+        if name in settings:
+            words += [flag, str(settings[name])]
+    if settings.get("chunked_prefill") is True:
+        words.append("--enable_chunked_prefill")
+    return tuple(words)
+
+
+ENGINE = TensorRtLlm()

@@ -1,0 +1,315 @@
+"""The engine's pipeline and its one owner. Requests wait in a queue, tokens come out as text, step by step.
+
+`step()` of openvino-genai 2026.4.1 keeps the interpreter's lock for as long as it computes (seen: a second thread ran
+once per step). A second thread for HTTP would therefore get no time while a step runs, and lose its turn at every
+write in between. So the event loop's own thread owns the pipeline, and lets the loop turn between two steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import openvino_genai as genai
+from http_wire import Refusal
+from openai_wire import Ask, Usage
+
+# What a new request takes to come through: accept, connect, wait for bytes, read, parse, submit.
+LOOP_TURNS = 8
+MAX_WAITING = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the pipeline is built with. `cache_gib` is memory for keys and values; None leaves the engine's default."""
+
+    model: Path
+    threads: int
+    context_tokens: int
+    cache_gib: int
+    max_running: int | None
+    max_batch_tokens: int | None
+    prefix_caching: bool
+    split_fuse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Text that became known with one step. `finish_reason` is set on the last one."""
+
+    text: str
+    finish_reason: str | None
+
+
+@dataclass(slots=True)
+class Job:
+    """One request on its way. `gone` says whether its client has left."""
+
+    ask: Ask
+    input_ids: Any
+    usage: Usage
+    max_tokens: int
+    gone: Callable[[], bool]
+    handle: Any = None
+    text: Text | None = None
+    pieces: asyncio.Queue[Piece | Refusal] = field(default_factory=asyncio.Queue)
+
+
+class Text:
+    """Text from tokens as they come: never half a character, and nothing that a stop text may still swallow.
+
+    The window of tokens that is decoded again starts one piece back, so that what comes before a token can change how
+    it reads (as vLLM and Hugging Face's streamers do it).
+    """
+
+    def __init__(self, decode: Callable[[list[int]], str], stops: tuple[str, ...]) -> None:
+        self._decode = decode
+        self._stops = stops
+        self._ids: list[int] = []
+        self._start = self._end = 0
+        self._known = ""
+        self._held = ""
+        self.stopped = False
+
+    def add(self, ids: list[int], *, last: bool = False) -> str:
+        """The text that has become certain with `ids`; all that is left when they are the `last`."""
+        self._ids.extend(ids)
+        return self._release(self._new_text(last=last), last=last)
+
+    def _new_text(self, *, last: bool) -> str:
+        text = self._decode(self._ids[self._start :])
+        if len(text) <= len(self._known) or (text.endswith("\ufffd") and not last):
+            return ""
+        new = text[len(self._known) :]
+        self._start, self._end = self._end, len(self._ids)
+        self._known = self._decode(self._ids[self._start : self._end])
+        return new
+
+    def _release(self, new: str, *, last: bool) -> str:
+        text = self._held + new
+        found = min((at for stop in self._stops if (at := text.find(stop)) >= 0), default=None)
+        if found is not None:
+            self.stopped, self._held = True, ""
+            return text[:found]
+        keep = 0 if last else max((_overlap(text, stop) for stop in self._stops), default=0)
+        self._held = text[len(text) - keep :]
+        return text[: len(text) - keep]
+
+
+def _overlap(text: str, stop: str) -> int:
+    """How many characters at the end of `text` could be the start of `stop`."""
+    longest = min(len(text), len(stop) - 1)
+    return next((size for size in range(longest, 0, -1) if text.endswith(stop[:size])), 0)
+
+
+class Owner:
+    """Owns the pipeline: the only one to add requests and to step."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._pipeline = _build(config)
+        self._tokenizer = self._pipeline.get_tokenizer()
+        self._ids = itertools.count()
+        self._active: list[Job] = []
+        self._work = asyncio.Event()
+        self.idle = asyncio.Event()
+        self.prompt_tokens = self.generated_tokens = self.finished = 0
+        self._refuse_long_context()
+
+    def _refuse_long_context(self) -> None:
+        """The tokenizer cuts every text at the model's own limit, and so tells that limit."""
+        wanted = self._config.context_tokens
+        limit = self._encode(" a" * (wanted + 8)).shape[1]
+        if limit < wanted:
+            raise SystemExit(f"error: a context of {wanted} tokens is more than the model's own {limit}")
+
+    def submit(self, ask: Ask, gone: Callable[[], bool]) -> Job:
+        """The request on its way. Raises Refusal when it does not fit, or the queue is full."""
+        if len(self._active) >= MAX_WAITING:
+            raise Refusal(503, "the queue is full")
+        input_ids = self._encode(self._prompt(ask))
+        usage = Usage(prompt_tokens=input_ids.shape[1])
+        job = Job(ask, input_ids, usage, self._room(ask, usage.prompt_tokens), gone)
+        job.text = Text(self._tokenizer.decode, ask.stop)
+        try:
+            job.handle = self._pipeline.add_request(next(self._ids), input_ids, _generation(job))
+        except RuntimeError as error:
+            raise Refusal(400, f"the engine refuses these parameters: {_short(error)}") from None
+        self._active.append(job)
+        self.prompt_tokens += usage.prompt_tokens
+        self._work.set()
+        return job
+
+    def _prompt(self, ask: Ask) -> str:
+        if ask.messages is None:
+            return ask.prompt or ""
+        try:
+            return str(self._tokenizer.apply_chat_template(ask.messages, add_generation_prompt=True))
+        except RuntimeError as error:
+            raise Refusal(400, f"the chat template refuses these messages: {_short(error)}", param="messages") from None
+
+    def _encode(self, text: str) -> Any:
+        return self._tokenizer.encode(text, add_special_tokens=False).input_ids
+
+    def _room(self, ask: Ask, prompt_tokens: int) -> int:
+        context, batch = self._config.context_tokens, self._config.max_batch_tokens
+        left = context - prompt_tokens
+        if left < 1 or (ask.max_tokens or 1) > left:
+            more = f" and {ask.max_tokens} for the answer" if ask.max_tokens else ""
+            at_least = " at least" if left < 1 else ""
+            message = f"the context is {context} tokens; the request has{at_least} {prompt_tokens} in its prompt{more}"
+            raise Refusal(400, message, param="messages" if ask.chat else "prompt")
+        if not self._config.split_fuse and batch is not None and prompt_tokens > batch:
+            raise Refusal(400, f"without split fuse a prompt of {prompt_tokens} tokens does not fit a batch of {batch}")
+        return ask.max_tokens or left
+
+    async def run(self) -> None:
+        """Steps for as long as there is work, and lets the event loop turn in between."""
+        while True:
+            if not self._active:
+                self.idle.set()
+                self._work.clear()
+                await self._work.wait()
+                self.idle.clear()
+            self._drop_the_gone()
+            if self._active:
+                self._step()
+            for _ in range(LOOP_TURNS):
+                await asyncio.sleep(0)
+
+    def cancel_all(self) -> None:
+        """Ends every request, so that the pipeline can be left in order."""
+        for job in self._active:
+            job.handle.cancel()
+            job.pieces.put_nowait(Refusal(503, "the server is shutting down"))
+        self._active.clear()
+        if self._pipeline.has_non_finished_requests():
+            self._pipeline.step()
+
+    def _drop_the_gone(self) -> None:
+        for job in [job for job in self._active if job.gone()]:
+            job.handle.cancel()
+            self._active.remove(job)
+            job.pieces.put_nowait(Refusal(503, "the client has left"))
+        if not self._active and self._pipeline.has_non_finished_requests():
+            self._pipeline.step()
+
+    def _step(self) -> None:
+        try:
+            self._pipeline.step()
+        except RuntimeError as error:
+            self._rebuild(error)
+            return
+        for job in tuple(self._active):
+            self._read(job)
+
+    def _read(self, job: Job) -> None:
+        ids: list[int] = []
+        finish = None
+        while job.handle.can_read():
+            for output in job.handle.read().values():
+                ids.extend(output.generated_ids)
+                finish = _finish_reason(output.finish_reason) or finish
+        if job.handle.get_status() == genai.GenerationStatus.IGNORED:
+            self._end(job, Refusal(500, "the KV cache is too small for this request"))
+            return
+        if job.text is None or not (ids or finish):
+            return
+        job.usage.completion_tokens += len(ids)
+        self.generated_tokens += len(ids)
+        text = job.text.add(ids, last=finish is not None)
+        if job.text.stopped:
+            job.handle.cancel()
+            finish = "stop"
+        piece = Piece(text, finish)
+        if finish is not None:
+            self._end(job, piece)
+        elif text:
+            job.pieces.put_nowait(piece)
+
+    def _end(self, job: Job, how: Piece | Refusal) -> None:
+        self._active.remove(job)
+        self.finished += 1
+        job.pieces.put_nowait(how)
+
+    def _rebuild(self, error: RuntimeError) -> None:
+        """After a failed step the pipeline is of no more use: a new one takes its place.
+
+        The usual cause is a JSON schema that the engine cannot compile, which it only finds out here.
+        """
+        at_fault = [job for job in self._active if job.ask.json_schema is not None and not job.usage.completion_tokens]
+        # A schema is the client's own text, and the reason may quote it: then the log stays silent on it.
+        print(f"a step failed, the pipeline is rebuilt: {'a schema' if at_fault else _short(error)}", flush=True)
+        for job in tuple(self._active):
+            refusal = Refusal(400, f"the engine cannot use this schema: {_short(error)}", param="response_format")
+            self._end(
+                job, refusal if job in at_fault else Refusal(500, "the engine failed while it worked on this request")
+            )
+        self._pipeline = _build(self._config)
+        self._tokenizer = self._pipeline.get_tokenizer()
+
+    def gauges(self) -> dict[str, float]:
+        """What the engine says of itself; what it last said of requests is not kept when there are none."""
+        said = self._pipeline.get_metrics()
+        busy = bool(self._active)
+        return {
+            "requests_running": said.scheduled_requests if busy else 0,
+            "requests_waiting": max(0, len(self._active) - said.scheduled_requests) if busy else 0,
+            "kv_cache_usage": said.cache_usage / 100,  # it says per cent
+            "kv_cache_bytes": said.kv_cache_size_in_bytes,
+        }
+
+
+def _build(config: Config) -> Any:
+    scheduler = genai.SchedulerConfig()
+    scheduler.cache_size = config.cache_gib
+    scheduler.enable_prefix_caching = config.prefix_caching
+    scheduler.dynamic_split_fuse = config.split_fuse
+    if config.max_running is not None:
+        scheduler.max_num_seqs = config.max_running
+    if config.max_batch_tokens is not None:
+        scheduler.max_num_batched_tokens = config.max_batch_tokens
+    properties = {"INFERENCE_NUM_THREADS": config.threads}
+    return genai.ContinuousBatchingPipeline(
+        str(config.model), scheduler_config=scheduler, device="CPU", properties=properties
+    )
+
+
+def _generation(job: Job) -> Any:
+    ask, numbers = job.ask, job.ask.numbers
+    wanted = genai.GenerationConfig()
+    wanted.max_new_tokens = job.max_tokens
+    wanted.ignore_eos = ask.ignore_eos
+    wanted.min_new_tokens = int(numbers["min_tokens"] or 0)
+    wanted.do_sample = bool(numbers["temperature"])
+    if wanted.do_sample:
+        wanted.temperature = numbers["temperature"]
+        wanted.top_p = numbers["top_p"]
+        wanted.min_p = numbers["min_p"] or 0.0
+        if (numbers["top_k"] or 0) > 0:
+            wanted.top_k = int(numbers["top_k"] or 0)
+        if numbers["seed"] is not None:
+            wanted.rng_seed = int(numbers["seed"]) % 2**63
+    wanted.presence_penalty = numbers["presence_penalty"]
+    wanted.frequency_penalty = numbers["frequency_penalty"]
+    wanted.repetition_penalty = numbers["repetition_penalty"]
+    if ask.json_schema is not None:
+        wanted.structured_output_config = genai.StructuredOutputConfig()
+        wanted.structured_output_config.json_schema = ask.json_schema
+    return wanted
+
+
+def _finish_reason(reason: Any) -> str | None:
+    known = {genai.GenerationFinishReason.STOP: "stop", genai.GenerationFinishReason.LENGTH: "length"}
+    return known.get(reason)
+
+
+def _short(error: RuntimeError) -> str:
+    """The last line of what the engine says, which is the reason; the ones before are its own source's whereabouts."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return re.sub(r"^.*\.\w+:\d+: ", "", lines[-1])[:200] if lines else "no reason given"

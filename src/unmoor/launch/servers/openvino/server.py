@@ -1,0 +1,214 @@
+"""An OpenAI-compatible server over OpenVINO GenAI, which has none of its own. Run in the engine's own environment.
+
+It logs no prompt and no answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from http_wire import MAX_HEAD_BYTES, EventStream, Incoming, Refusal, answer, answer_json, read_request
+from openai_wire import Ask, Shape, parse
+from pipeline import Config, Job, Owner, Piece
+
+GRACE_S = 5.0
+QUEUED_CONNECTIONS = 1024
+
+
+class Server:
+    """The routes."""
+
+    def __init__(self, owner: Owner, *, name: str, context_tokens: int) -> None:
+        self._owner = owner
+        self._name = name
+        self._context_tokens = context_tokens
+        self.connections: set[asyncio.Task[Any]] = set()
+
+    async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answers one request after another until the client has enough."""
+        task = asyncio.current_task()
+        if task is not None:
+            self.connections.add(task)
+            task.add_done_callback(self.connections.discard)
+        with contextlib.suppress(ConnectionError):
+            while await self._one(reader, writer):
+                await writer.drain()
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Whether another request may follow on this connection."""
+        try:
+            incoming = await read_request(reader, writer)
+        except Refusal as refusal:
+            answer_json(writer, refusal.status, refusal.body(), keep_alive=False)
+            return False
+        if incoming is None:
+            return False
+        try:
+            return await self._route(incoming, reader, writer)
+        except Refusal as refusal:
+            answer_json(writer, refusal.status, refusal.body(), keep_alive=incoming.keep_alive)
+            return incoming.keep_alive
+
+    async def _route(self, incoming: Incoming, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        keep = incoming.keep_alive
+        match incoming.method, incoming.path:
+            case "POST", "/v1/chat/completions" | "/v1/completions":
+                return await self._generate(incoming, reader, writer)
+            case "GET", "/v1/models":
+                answer_json(writer, 200, self._models(), keep_alive=keep)
+            case "GET", "/health":
+                answer_json(writer, 200, {"status": "ok"}, keep_alive=keep)
+            case "GET", "/metrics":
+                answer(writer, 200, self._metrics().encode(), kind="text/plain; version=0.0.4", keep_alive=keep)
+            case _, "/v1/chat/completions" | "/v1/completions" | "/v1/models" | "/health" | "/metrics":
+                raise Refusal(405, f"{incoming.path} does not take {incoming.method}")
+            case _:
+                raise Refusal(404, f"there is nothing at {incoming.path}")
+        return keep
+
+    async def _generate(self, incoming: Incoming, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        ask = parse(incoming.body, chat=incoming.path == "/v1/chat/completions")
+        if ask.model is not None and ask.model != self._name:
+            raise Refusal(404, f"the model '{ask.model}' is not served here; '{self._name}' is", param="model")
+        job = self._owner.submit(ask, gone=lambda: reader.at_eof() or writer.is_closing())
+        shape = Shape(model=self._name, chat=ask.chat)
+        if ask.stream:
+            return await self._stream(ask, job, shape, EventStream(writer, keep_alive=incoming.keep_alive)) and (
+                incoming.keep_alive
+            )
+        text, finish = "", None
+        while finish is None:
+            piece = await self._piece(job)
+            text, finish = text + piece.text, piece.finish_reason
+        answer_json(writer, 200, shape.whole(text, finish, job.usage), keep_alive=incoming.keep_alive)
+        return incoming.keep_alive
+
+    async def _stream(self, ask: Ask, job: Job, shape: Shape, events: EventStream) -> bool:
+        """Whether the stream was ended in order. What fails before the first piece is still a proper error."""
+        finish, first = None, True
+        while finish is None:
+            try:
+                piece = await self._piece(job)
+            except Refusal as refusal:
+                if first:
+                    raise
+                await events.send(refusal.body())
+                return False
+            if first and shape.chat:
+                await events.send(shape.role())
+            first, finish = False, piece.finish_reason
+            if piece.text or finish:
+                await events.send(shape.piece(piece.text, finish))
+        if ask.include_usage:
+            await events.send(shape.last(job.usage))
+        await events.close()
+        return True
+
+    @staticmethod
+    async def _piece(job: Job) -> Piece:
+        piece = await job.pieces.get()
+        if isinstance(piece, Refusal):
+            raise piece
+        return piece
+
+    def _models(self) -> dict[str, Any]:
+        model = {"id": self._name, "object": "model", "created": 0, "owned_by": "unmoor"}
+        return {"object": "list", "data": [{**model, "max_model_len": self._context_tokens}]}
+
+    def _metrics(self) -> str:
+        counters = {
+            "prompt_tokens_total": self._owner.prompt_tokens,
+            "generation_tokens_total": self._owner.generated_tokens,
+            "requests_finished_total": self._owner.finished,
+        }
+        kinds = (("gauge", self._owner.gauges()), ("counter", counters))
+        lines = [
+            f"# TYPE openvino_{name} {kind}\nopenvino_{name} {value}"
+            for kind, set_ in kinds
+            for name, value in set_.items()
+        ]
+        return "\n".join(lines) + "\n"
+
+
+async def serve(args: argparse.Namespace, listener: socket.socket) -> None:
+    """Serves until asked to end; then lets what runs finish for `GRACE_S`, and cancels the rest."""
+    owner = Owner(_config(args))
+    server = Server(owner, name=args.served_model_name, context_tokens=args.context_tokens)
+    stop = asyncio.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    stepping = asyncio.create_task(owner.run())
+    listening = await asyncio.start_server(
+        server.connection, sock=listener, limit=MAX_HEAD_BYTES, backlog=QUEUED_CONNECTIONS
+    )
+    print(f"serving {args.served_model_name} on http://{args.host}:{args.port}", flush=True)
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({stepping, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    listening.close()
+    if stepping.done():
+        stepping.result()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(owner.idle.wait(), GRACE_S)
+    stepping.cancel()
+    owner.cancel_all()
+    for task in tuple(server.connections):
+        task.cancel()
+
+
+def _config(args: argparse.Namespace) -> Config:
+    return Config(
+        model=args.model,
+        threads=args.threads,
+        context_tokens=args.context_tokens,
+        cache_gib=args.cache_gib,
+        max_running=args.max_running,
+        max_batch_tokens=args.max_batch_tokens,
+        prefix_caching=args.prefix_caching,
+        split_fuse=args.dynamic_split_fuse,
+    )
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The flags. No abbreviations: an adapter passes full names only."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--model", type=Path, required=True, help="a GGUF file")
+    parser.add_argument("--served-model-name", required=True, help="the name that requests give")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="inference threads")
+    parser.add_argument("--context-tokens", type=int, default=2048, help="prompt and answer together")
+    parser.add_argument("--cache-gib", type=int, default=1, help="memory for keys and values")
+    parser.add_argument("--max-running", type=int, help="sequences in one step (the engine's default: 256)")
+    parser.add_argument("--max-batch-tokens", type=int, help="tokens in one step (the engine's default: 256)")
+    parser.add_argument("--prefix-caching", action=argparse.BooleanOptionalAction, default=False)
+    parser.add_argument("--dynamic-split-fuse", action=argparse.BooleanOptionalAction, default=True)
+    return parser
+
+
+def main() -> None:
+    """Takes the port before the model is loaded, so that a taken one is said at once."""
+    args = arguments().parse_args()
+    if not args.model.is_file():
+        sys.exit(f"error: no model file at {args.model}")
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((args.host, args.port))
+    except OSError as error:
+        sys.exit(f"error: cannot listen on {args.host}:{args.port}: {error.strerror}")
+    asyncio.run(serve(args, listener))
+
+
+if __name__ == "__main__":
+    main()
