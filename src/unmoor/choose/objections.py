@@ -8,7 +8,7 @@ import msgspec
 
 from unmoor.choose.cost import RATE_AT_SLO, best_figure
 from unmoor.choose.facts import Facts
-from unmoor.choose.rank import Outcome, compare
+from unmoor.choose.rank import Outcome, compare, reversibility
 from unmoor.core.decision import CandidateReport
 from unmoor.core.evidence import EvidenceKind, Figure
 from unmoor.core.plan import Plan
@@ -40,9 +40,10 @@ def strongest_against(case: Case) -> str:
         *_shared_prefixes(case),
         *_rates(case),
         *_claims(case),
+        *_harder_to_leave(case),
         *_nothing_measured(case),
     ]
-    return " ".join(found)
+    return " ".join(found or _only_as_of(case))
 
 
 def _better_but_barred(case: Case) -> list[str]:
@@ -62,26 +63,29 @@ def _better_but_barred(case: Case) -> list[str]:
 def _shared_prefixes(case: Case) -> list[str]:
     overlap = case.profile.prefix_overlap
     mine = case.facts.find(case.pick.engine, "prefix_granularity_tokens")
-    if overlap is None or overlap < _MUCH_SHARED or mine is None:
+    if overlap is None or overlap < _MUCH_SHARED or mine is None or not isinstance(mine.value, int):
         return []
     finer = [
         (theirs.value, other)
         for other in case.others
         if (theirs := case.facts.find(other.engine, "prefix_granularity_tokens"))
         and isinstance(theirs.value, int)
-        and isinstance(mine.value, int)
         and theirs.value < mine.value
     ]
     if not finer:
         return []
     tokens, other = min(finer, key=lambda pair: (pair[0], pair[1].engine))
-    argument = (
-        f"{overlap:.0%} of prompt tokens repeat the start of an earlier prompt, and that is what the case for "
-        f"{case.title(other)} rests on: it keeps shared prefixes by pages of {_tokens(tokens)} where "
-        f"{case.title(case.pick)} keeps blocks of {mine.value}. Both share them across requests; how much the "
-        "finer tree and its eviction gain on this traffic has not been measured."
-    )
-    return [argument]
+    return [
+        " ".join(
+            (
+                f"{overlap:.0%} of prompt tokens repeat the start of an earlier prompt, and that is what the case for",
+                f"{case.title(other)} rests on: it keeps shared prefixes by pages of {_tokens(tokens)},",
+                f"{case.title(case.pick)} by blocks of {mine.value}, across requests. The finer pages save at most",
+                f"{_tokens(mine.value - tokens)} a request; its order and eviction may save more, which nobody has",
+                "measured on this traffic.",
+            )
+        )
+    ]
 
 
 def _tokens(count: int) -> str:
@@ -126,3 +130,19 @@ def _nothing_measured(case: Case) -> list[str]:
     if any(f.kind is EvidenceKind.MEASURED for f in case.pick.evidence):
         return []
     return ["None of the figures behind it was measured on this hardware with this traffic."]
+
+
+def _harder_to_leave(case: Case) -> list[str]:
+    mine = reversibility(case.pick.engine, case.facts)
+    passing = [o for o in case.others if not o.excluded]
+    easier = max(passing, key=lambda o: (reversibility(o.engine, case.facts), o.engine), default=None)
+    if easier is None or reversibility(easier.engine, case.facts) <= mine:
+        return []
+    return [
+        f"{case.title(easier)} would be easier to leave: hardware, governance and security policy weigh in that order."
+    ]
+
+
+def _only_as_of(case: Case) -> list[str]:
+    seen = max(f.as_of for f in case.pick.evidence)
+    return [f"It rests on figures of {seen}, for the traffic as it was: engines change places from release to release."]

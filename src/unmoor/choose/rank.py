@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from unmoor.choose.cost import GOODPUT, RATE_AT_SLO, best_figure
+from unmoor.choose.facts import Fact, Facts
 from unmoor.core.decision import CandidateReport
 from unmoor.core.evidence import EvidenceKind, Figure
 from unmoor.core.plan import Plan
@@ -22,6 +23,7 @@ DECIDING = {
     "scheduled_e2e_mean_s": False,
 }
 PUBLISHED_STALE_AFTER_DAYS = 90
+_NEUTRALITY = {"foundation": 2, "community": 1}  # any other steward, or an unknown one: 0
 
 # Codes of caveats that bar a comparison of measured figures, whatever they say.
 PRECISION = "served_precision"  # its text names the precision of the weights that were measured
@@ -127,3 +129,22 @@ def _known(value: float | None) -> float:
     if value is None:
         raise ValueError("a figure without a value cannot rank")
     return value
+
+
+def reversibility(engine: str, facts: Facts) -> tuple[int, int, int]:
+    """How easy an engine is to leave, larger is easier: kinds of hardware, neutral governance, a security policy.
+
+    What is only claimed of governance or policy counts for nothing here.
+    """
+    hardware = facts.find(engine, "hardware")
+    governance = facts.find(engine, "governance")
+    policy = facts.find(engine, "security_policy")
+    return (
+        len(hardware.items) if hardware else 0,
+        _NEUTRALITY.get(str(governance.value), 0) if governance and _counts(governance) else 0,
+        int(bool(policy and _counts(policy) and policy.value)),
+    )
+
+
+def _counts(fact: Fact) -> bool:
+    return fact.kind is not EvidenceKind.CLAIMED

@@ -10,13 +10,11 @@ import msgspec
 from unmoor.choose.cost import RATE_AT_SLO, best_figure
 from unmoor.choose.facts import Fact, Facts
 from unmoor.choose.objections import Case, said, strongest_against
-from unmoor.choose.rank import Comparison, Outcome, compare
+from unmoor.choose.rank import Comparison, Outcome, compare, reversibility
 from unmoor.core.decision import CandidateReport, GateResult, Verdict
 from unmoor.core.evidence import EvidenceKind
 from unmoor.core.plan import Plan
 from unmoor.core.traffic import TrafficProfile
-
-_GOVERNANCE = {"foundation": 2, "community": 1}
 
 
 class _Contest(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,23 +73,6 @@ def decide_verdict(
     )
 
 
-def reversibility(engine: str, facts: Facts) -> tuple[int, int, int]:
-    """How easy an engine is to leave, larger is easier: hardware vendors, then governance, then a security policy."""
-    hardware = facts.find(engine, "hardware")
-    governance = facts.find(engine, "governance")
-    policy = facts.find(engine, "security_policy")
-    neutral = _GOVERNANCE.get(str(governance.value), 0) if _counts(governance) and governance is not None else 0
-    return (
-        len(hardware.items) if hardware else 0,
-        neutral,
-        int(_counts(policy) and policy is not None and bool(policy.value)),
-    )
-
-
-def _counts(fact: Fact | None) -> bool:
-    return fact is not None and fact.kind is not EvidenceKind.CLAIMED
-
-
 def _contest(plan: Plan, standing: list[CandidateReport], facts: Facts, today: date) -> _Contest:
     defaults = [c for c in standing if c.engine == plan.default_engine]
     incumbent = _easiest_to_leave(defaults or standing, facts)
@@ -129,10 +110,13 @@ def _decided_by(contest: _Contest, excluded: tuple[CandidateReport, ...], facts:
         return "gates" if excluded else "only_candidate"
     if contest.unseated or contest.proven:
         return next(f.metric for f in contest.findings if f.outcome is Outcome.WORSE)
-    mine = reversibility(contest.pick.engine, facts)
-    if all(mine > reversibility(o.engine, facts) for o in contest.others if o.engine != contest.pick.engine):
-        return "reversibility"
-    return "default"
+    mine, rivals = reversibility(contest.pick.engine, facts), _rivals(contest, facts)
+    return "reversibility" if rivals and mine > max(rivals) else "default"
+
+
+def _rivals(contest: _Contest, facts: Facts) -> list[tuple[int, int, int]]:
+    """How easy the other engines are to leave; another version of the same engine is no easier or harder."""
+    return [reversibility(o.engine, facts) for o in contest.others if o.engine != contest.pick.engine]
 
 
 def _sentence(
@@ -183,9 +167,18 @@ def _reason(plan: Plan, contest: _Contest, decided_by: str, facts: Facts) -> str
         stands = "the default stands" if contest.pick.engine == plan.default_engine else "it comes first"
         return f"{shown}, so {stands}"
     stands = "the default stands, and" if contest.pick.engine == plan.default_engine else "the pick is what"
-    vendors, governance, _ = reversibility(contest.pick.engine, facts)
-    under = " under neutral governance" if governance else ""
-    return f"{shown}; {stands} is the easiest to leave ({vendors} kinds of hardware{under})"
+    return f"{shown}; {stands} is the easiest to leave ({_easier(contest, facts)})"
+
+
+def _easier(contest: _Contest, facts: Facts) -> str:
+    """What makes the pick easier to leave than the next easiest."""
+    mine = reversibility(contest.pick.engine, facts)
+    theirs = max(_rivals(contest, facts))
+    if mine[0] > theirs[0]:
+        return f"{mine[0]} kinds of hardware against {theirs[0]}"
+    if mine[1] > theirs[1]:
+        return f"as many kinds of hardware, {mine[0]}, and governance that is no one company's"
+    return "as many kinds of hardware and like governance, and a published security policy"
 
 
 def _proof(contest: _Contest, margin: str, facts: Facts) -> str:

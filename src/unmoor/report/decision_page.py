@@ -10,10 +10,10 @@ import msgspec
 
 from unmoor.core.decision import Decision, GateResult
 from unmoor.core.evidence import Figure
-from unmoor.report.words import band, kind_of, number, titled, unit_of
+from unmoor.report.words import band, kind_of, name_of, number, titled, unit_of
 
 RATE = "max_rate_at_slo_rps"
-_WIDTH, _LEFT, _ROW = 960, 300, 26
+_WIDTH, _LEFT, _ROW = 960, 210, 26
 
 
 class Tick(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        band=band, gate_word=gate_word, kind_of=kind_of, number=number, titled=titled, unit_of=unit_of
+        band=band, gate_word=gate_word, kind_of=kind_of, name_of=name_of, number=number, titled=titled, unit_of=unit_of
     )
     return environment
 
@@ -76,7 +76,7 @@ def gate_word(gate: GateResult) -> str:
 def chart_of(decision: Decision) -> Chart:
     """The bars of every layout that has a rate; no rows where none has."""
     bars = [
-        (f"{c.engine} {figure.detail.split(',')[0]}".strip(), figure)
+        (f"{name_of(c.engine)} {figure.detail.split(',')[0]}".strip(), figure)
         for c in decision.candidates
         for figure in c.evidence
         if figure.metric == RATE and _ends(figure) is not None

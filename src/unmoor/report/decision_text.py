@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from unmoor.core.decision import CandidateReport, Cost, Decision, GateResult
 from unmoor.core.evidence import Figure
 from unmoor.core.traffic import TokenCounts, TrafficProfile
-from unmoor.report.words import band, kind_of, number, titled, unit_of
+from unmoor.report.words import band, kind_of, name_of, number, titled, unit_of
 
 WIDTH = 100
 _PASSED = {True: "passes", False: "FAILS", None: "open"}
@@ -48,7 +48,7 @@ def _tokens(counts: TokenCounts) -> str:
 
 
 def _candidate(candidate: CandidateReport) -> list[str]:
-    name = f"{candidate.engine} {candidate.version or ''}".strip()
+    name = f"{name_of(candidate.engine)} {candidate.version or ''}".strip()
     lines = [_heading(f"{name}  (out: a gate fails)" if candidate.excluded else name)]
     for gate in candidate.gates:
         lines += _gate(gate)

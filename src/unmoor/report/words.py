@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unmoor.choose.facts import load_facts
 from unmoor.core.evidence import Figure
 
 _TITLES = {
@@ -17,6 +18,11 @@ _TITLES = {
 _UNITS = {"s": "ms", "rps": "requests/s", "tps": "tokens/s"}
 _ACRONYMS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "slo": "SLO"}
 _SUFFIXES = ("_s", "_rps", "_tps")
+
+
+def name_of(engine: str) -> str:
+    """The engine's name as its project writes it."""
+    return load_facts().title(engine)
 
 
 def titled(name: str) -> str:
@@ -44,6 +50,8 @@ def number(figure: Figure, value: float | None) -> str:
 def band(figure: Figure) -> str:
     """The range in the shown unit; "no range" where neither end is known."""
     low, high = number(figure, figure.low), number(figure, figure.high)
+    if low and low == high:
+        return f"about {low}"
     if low and high:
         return f"{low} – {high}"
     return f"from {low}" if low else f"up to {high}" if high else "no range"

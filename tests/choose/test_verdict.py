@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+from datetime import date
+from random import Random
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unmoor.choose.facts import load_facts
+from unmoor.choose.rank import PRECISION, STAND_IN, UNTUNED
+from unmoor.choose.verdict import decide_verdict
+from unmoor.core.decision import CandidateReport, Cost, GateResult, Verdict
+from unmoor.core.evidence import Caveat, EvidenceKind, Figure
+from unmoor.core.plan import CandidatePlan, HardwarePlan, ModelPlan, Plan, TrafficPlan
+from unmoor.core.slo import Slo
+from unmoor.core.traffic import TokenCounts, TrafficProfile
+
+FACTS = load_facts()
+TODAY = date(2026, 11, 30)
+MEASURED, PUBLISHED = EvidenceKind.MEASURED, EvidenceKind.PUBLISHED
+PREDICTED, CLAIMED = EvidenceKind.PREDICTED, EvidenceKind.CLAIMED
+SETUP = "2 × TP4, m, h100_sxm, fp8"
+COST = Cost(
+    per_hour=None, per_million_output_tokens=None, per_million_good_requests=None, good_requests_reason="",
+    currency="USD", source="", as_of="",
+)  # fmt: skip
+TOKENS = TokenCounts(total=100, mean=10, p50=10, p95=10)
+PLAN = Plan(
+    name="p",
+    traffic=TrafficPlan(path="t"),
+    slo=Slo(ttft_s=1.5),
+    model=ModelPlan(name="m", weights="fp8"),
+    hardware=HardwarePlan(device="h100_sxm", count=8),
+    candidates=(CandidatePlan(engine="vllm"),),
+)
+
+
+def traffic(overlap: float | None = 0.0) -> TrafficProfile:
+    return TrafficProfile(
+        requests=10, duration_s=1, input_tokens=TOKENS, output_tokens=TOKENS, offered_rps=10, burstiness=1,
+        prefix_overlap=overlap, overlap_block_tokens=1, source="t", format="f", fingerprint="0",
+    )  # fmt: skip
+
+
+def rate(
+    low: float, high: float, kind: EvidenceKind = MEASURED, *, validated: bool = True, as_of: str = "2026-11-30",
+    detail: str = SETUP,
+) -> Figure:  # fmt: skip
+    return Figure(
+        metric="max_rate_at_slo_rps", value=(low + high) / 2 if validated else None, low=low, high=high, unit="rps",
+        kind=kind, validated=validated, source="s", as_of=as_of, detail=detail,
+    )  # fmt: skip
+
+
+def candidate(
+    engine: str, *evidence: Figure, fails: tuple[str, ...] = (), open_gates: tuple[str, ...] = (),
+    caveats: tuple[Caveat, ...] = (), version: str | None = "1.0",
+) -> CandidateReport:  # fmt: skip
+    gates = [GateResult(name=name, passed=False, reason=f"No {name}. More.", source="s", as_of="d") for name in fails]
+    gates += [GateResult(name=name, passed=None, reason="Nobody knows.") for name in open_gates]
+    return CandidateReport(
+        engine=engine, version=version, gates=tuple(gates), evidence=evidence, cost=COST, caveats=caveats
+    )
+
+
+def verdict(*candidates: CandidateReport, plan: Plan = PLAN, overlap: float | None = 0.0) -> Verdict:
+    return decide_verdict(plan, candidates, traffic(overlap), FACTS, today=TODAY)
+
+
+def caveat(code: str, text: str = "it says so") -> tuple[Caveat, ...]:
+    return (Caveat(code=code, text=text),)
+
+
+V, S, T = "vllm", "sglang", "tensorrt-llm"
+OLD = "2026-06-01"
+
+RULES = {
+    "without evidence the default stands": ((candidate(V), candidate(S)), V, "reversibility", True),
+    "a gate excludes before any evidence": (
+        (candidate(V, rate(1, 2)), candidate(S, rate(9, 10), fails=("support",))), V, "gates", False,
+    ),
+    "measured and beyond the intervals unseats it": (
+        (candidate(V, rate(10, 11)), candidate(S, rate(12, 13))), S, "max_rate_at_slo_rps", False,
+    ),
+    "measured inside the intervals is a tie": (
+        (candidate(V, rate(10, 12)), candidate(S, rate(11.9, 14))), V, "reversibility", True,
+    ),
+    "measured beyond the intervals but inside the margin is a tie": (
+        (candidate(V, rate(10, 10.1)), candidate(S, rate(10.2, 10.3))), V, "reversibility", True,
+    ),
+    "the default may win by evidence": (
+        (candidate(V, rate(12, 13)), candidate(S, rate(9, 10))), V, "max_rate_at_slo_rps", False,
+    ),
+    "published for the same setup unseats it": (
+        (candidate(V, rate(10, 11, PUBLISHED)), candidate(S, rate(12, 13, PUBLISHED))), S, "max_rate_at_slo_rps", False,
+    ),
+    "published but stale does not": (
+        (candidate(V, rate(10, 11, PUBLISHED)), candidate(S, rate(12, 13, PUBLISHED, as_of=OLD))),
+        V, "reversibility", True,
+    ),
+    "published for another device does not": (
+        (candidate(V, rate(10, 11, PUBLISHED)), candidate(S, rate(12, 13, PUBLISHED, detail="m, b200_sxm, fp8"))),
+        V, "reversibility", True,
+    ),
+    "predicted, validated and disjoint unseats it": (
+        (candidate(V, rate(10, 11, PREDICTED)), candidate(T, rate(12, 13, PREDICTED))), T, "max_rate_at_slo_rps", False,
+    ),
+    "predicted with overlapping bands does not": (
+        (candidate(V, rate(10, 14, PREDICTED)), candidate(T, rate(13, 17, PREDICTED))), V, "reversibility", True,
+    ),
+    "unvalidated never ranks": (
+        (candidate(V, rate(10, 11, PREDICTED)), candidate(S, rate(50, 60, PREDICTED, validated=False))),
+        V, "reversibility", True,
+    ),
+    "claimed never ranks": (
+        (candidate(V, rate(10, 11)), candidate(S, rate(50, 60, CLAIMED))), V, "reversibility", True,
+    ),
+    "kinds are never mixed": (
+        (candidate(V, rate(10, 11, MEASURED)), candidate(S, rate(50, 60, PREDICTED))), V, "reversibility", True,
+    ),
+    "a measured tie is not overturned by a prediction": (
+        (
+            candidate(V, rate(10, 12), rate(5, 6, PREDICTED)),
+            candidate(S, rate(10, 12), rate(50, 60, PREDICTED)),
+        ), V, "reversibility", True,
+    ),
+    "different weights are not comparable": (
+        (
+            candidate(V, rate(10, 11), caveats=caveat(PRECISION, "float32")),
+            candidate(S, rate(50, 60), caveats=caveat(PRECISION, "q4_1")),
+        ), V, "reversibility", True,
+    ),
+    "a stand-in kernel is not comparable": (
+        (candidate(V, rate(10, 11)), candidate(S, rate(50, 60), caveats=caveat(STAND_IN))), V, "reversibility", True,
+    ),
+    "an untuned candidate is not comparable": (
+        (candidate(V, rate(10, 11), caveats=caveat(UNTUNED)), candidate(S, rate(50, 60))), V, "reversibility", True,
+    ),
+    "an excluded default leaves its place to the easiest to leave": (
+        (candidate(V, fails=("support",)), candidate(S), candidate(T)), S, "reversibility", True,
+    ),
+    "so does an absent one": ((candidate(T), candidate(S)), S, "reversibility", True),
+    "who takes the default's place can be unseated too": (
+        (candidate(T, rate(12, 13)), candidate(S, rate(10, 11))), T, "max_rate_at_slo_rps", False,
+    ),
+    "of two that are better the better one wins": (
+        (candidate(V, rate(10, 11)), candidate(S, rate(12, 13)), candidate(T, rate(15, 16))),
+        T, "max_rate_at_slo_rps", False,
+    ),
+    "of two that are better and tie the easier to leave wins": (
+        (candidate(V, rate(10, 11)), candidate(S, rate(15, 16)), candidate(T, rate(15, 16))),
+        S, "max_rate_at_slo_rps", False,
+    ),
+    "nobody passes": ((candidate(V, fails=("a",)), candidate(S, fails=("b",))), None, "gates", False),
+    "one candidate alone decides nothing": ((candidate(V),), V, "only_candidate", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_rules_of_evidence(rule: str) -> None:
+    candidates, pick, decided_by, tie = RULES[rule]
+    said = verdict(*candidates)
+    assert (said.pick, said.decided_by, said.tie) == (pick, decided_by, tie)
+    assert all((said.sentence, said.against, said.risk, said.not_for))
+    assert said.sentence.endswith(".")
+
+
+def test_a_configured_default_stands_in_the_place_of_ours() -> None:
+    plan = msgspec.structs.replace(PLAN, default_engine=T)
+    said = verdict(candidate(V), candidate(T), plan=plan)
+    assert (said.pick, said.decided_by, said.tie) == (T, "default", True)
+    assert "so the default stands" in said.sentence
+
+
+def test_the_sentence_names_pick_version_layout_and_what_the_others_fail() -> None:
+    said = verdict(
+        candidate(V, rate(10, 11, PREDICTED), version="0.33.0"),
+        candidate(S, fails=("security policy",)),
+        candidate(T, fails=("amd",)),
+    )
+    assert said.sentence == (
+        "Run vLLM 0.33.0 as 2 × TP4 (predicted): it is the only candidate that passes every gate "
+        "(SGLang: no security policy; TensorRT-LLM: no amd), and nothing measured shows another one better."
+    )
+
+
+def test_open_gates_are_conditions_to_get_in_writing() -> None:
+    said = verdict(candidate(V, open_gates=("contract_languages",)), candidate(S, fails=("support",)))
+    assert said.sentence.endswith("; on condition that you get in writing: contract_languages.")
+
+
+def test_not_comparable_prints_the_gap_and_ranks_nobody() -> None:
+    said = verdict(
+        candidate(V, rate(10, 11), caveats=caveat(PRECISION, "float32")),
+        candidate(S, rate(50, 60), caveats=caveat(PRECISION, "q4_1")),
+    )
+    assert "NOT COMPARABLE with SGLang" in said.sentence
+    assert "(float32, q4_1)" in said.sentence
+    assert "10.5 (10 to 11) requests/s against 55 (50 to 60) requests/s" in said.sentence
+
+
+def test_where_nobody_passes_the_sentence_says_which_gate_to_relax() -> None:
+    said = verdict(candidate(V, fails=("a",)), candidate(S, fails=("b",)), candidate(T, fails=("a", "b")))
+    assert said.sentence == (
+        "No candidate passes every gate: SGLang 1.0 fails b (no b); TensorRT-LLM 1.0 fails a (no a), b (no b); "
+        "vLLM 1.0 fails a (no a). Relax a to let in vLLM 1.0."
+    )
+
+
+def test_the_argument_against_is_built_from_this_traffic() -> None:
+    shared = verdict(candidate(V), candidate(S), overlap=0.76).against
+    assert "76% of prompt tokens" in shared
+    assert "SGLang" in shared
+    assert "prompt tokens" not in verdict(candidate(V), candidate(S), overlap=0.05).against
+    assert "prompt tokens" not in verdict(candidate(V), candidate(S), overlap=None).against
+
+
+def test_what_a_gate_costs_is_said_first() -> None:
+    against = verdict(candidate(V, rate(10, 11)), candidate(S, rate(20, 22), fails=("support",))).against
+    assert against.startswith("SGLang is better on max_rate_at_slo_rps (21 (20 to 22) requests/s against 10.5")
+
+
+def test_a_claim_informs_the_argument_against() -> None:
+    pick = candidate(V, caveats=caveat("claimed_structured_output", "Somebody saw it slow down."))
+    assert "Somebody saw it slow down." in verdict(pick, candidate(S)).against
+
+
+def test_two_versions_of_the_default_are_told_apart_by_the_newer() -> None:
+    said = verdict(candidate(V, version="0.9.0"), candidate(V, version="0.33.0"))
+    assert (said.pick, said.tie) == (V, True)
+    assert "vLLM 0.33.0" in said.sentence
+
+
+rates = st.floats(0.1, 100).flatmap(lambda low: st.floats(low, 110).map(lambda high: (low, high)))
+ranking = st.builds(
+    lambda ends, kind: rate(ends[0], ends[1], kind), rates, st.sampled_from((MEASURED, PUBLISHED, PREDICTED))
+)
+unproven = st.builds(
+    lambda ends, kind: rate(ends[0], ends[1], kind, validated=False),
+    rates,
+    st.sampled_from((PREDICTED, CLAIMED, PUBLISHED)),
+)
+weak = unproven | st.builds(lambda ends: rate(ends[0], ends[1], CLAIMED), rates)
+gates = st.sets(st.sampled_from(("a", "b")), max_size=2).map(lambda names: tuple(sorted(names)))
+versions = st.sampled_from(("1.0", "1.2", "1.10", None))
+
+
+@st.composite
+def fields(draw: st.DrawFn) -> list[CandidateReport]:
+    engines = draw(st.lists(st.sampled_from((V, S, T, "openvino")), min_size=1, max_size=4, unique=True))
+    return [
+        candidate(
+            name, *draw(st.lists(ranking, max_size=2)), fails=draw(gates) if draw(st.booleans()) else (),
+            version=draw(versions),
+        )
+        for name in engines
+    ]  # fmt: skip
+
+
+@given(fields(), st.data())
+def test_an_unvalidated_or_claimed_figure_never_changes_the_pick(
+    field: list[CandidateReport], data: st.DataObject
+) -> None:
+    more = [
+        msgspec.structs.replace(one, evidence=(*one.evidence, *data.draw(st.lists(weak, max_size=2)))) for one in field
+    ]
+    before, after = verdict(*field), verdict(*more)
+    assert (before.pick, before.decided_by, before.tie) == (after.pick, after.decided_by, after.tie)
+
+
+@given(fields(), st.randoms(use_true_random=False))
+def test_the_order_of_candidates_changes_nothing(field: list[CandidateReport], random: Random) -> None:
+    shuffled = list(field)
+    random.shuffle(shuffled)
+    assert verdict(*field) == verdict(*shuffled)
+
+
+@given(fields())
+def test_who_fails_a_gate_is_never_picked(field: list[CandidateReport]) -> None:
+    said = verdict(*field)
+    passing = {one.engine for one in field if not one.excluded}
+    assert (said.pick in passing) if passing else (said.pick is None)
