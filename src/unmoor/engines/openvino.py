@@ -62,7 +62,7 @@ RULES = (
     Rule(r"error: (unrecognized arguments|argument .*|the following arguments)", "refuses an option", OPTION_HINT),
     Rule(r"cannot listen on .*: Address already in use", "found its port taken", PORT_HINT),
     Rule(
-        r"no model file at|Cannot open file|[Ff]ailed to load GGUF|gguf_init|Could not open",
+        r"no model file at|[Ff]ailed to open .* with gguf_open",
         "does not find the model's file, or cannot read it",
         "bring it again: unmoor engines fetch MODEL",
     ),
@@ -77,7 +77,7 @@ RULES = (
         "make the environment again: unmoor engines install openvino",
     ),
     Rule(
-        r"MemoryError|std::bad_alloc|[Oo]ut of memory|[Cc]annot allocate memory|[Ff]ailed to allocate",
+        r"MemoryError|std::bad_alloc|larger than available memory size|[Oo]ut of memory|[Cc]annot allocate memory|[Ff]ailed to allocate",
         "ran out of memory",
         MEMORY_HINT,
     ),

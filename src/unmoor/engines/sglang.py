@@ -74,7 +74,7 @@ RULES = (
     ),
 )
 
-KV_TOKENS_PER_GIB = 24_000  # of the demo model in float32 (30 layers x 2 x 3 heads x 64 x 4 bytes = 46 kB a token)
+KV_TOKENS_PER_GIB = 23_000  # of the demo model in float32 (30 layers x 2 x 3 heads x 64 x 4 bytes = 46 kB a token)
 
 
 class Sglang:

@@ -144,7 +144,7 @@ def _make(plan: InstallPlan, spec: InstallSpec, *, lock: int, torch_index: str |
         pip_install(python, torch, index=torch_index, log=log, lock=lock, say=say)
     pip_install(python, spec.requirements, index=None, log=log, lock=lock, say=say)
     if spec.remove_after:
-        say(f"removing {', '.join(spec.remove_after)}, which would break it")
+        say(f"removing {', '.join(spec.remove_after)}, which must not stay")
         run_quietly([str(python), "-m", "pip", "uninstall", "--yes", *spec.remove_after], log=log)
     version = _probe(python, spec.imports, log=log)
     done = Installed(
@@ -181,6 +181,7 @@ def _empty_venv(root: Path, *, say: Say) -> Path:
 
 def _probe(python: Path, module: str, *, log: Path) -> str:
     """The version that `module` tells when it is imported there. Raises InstallError when it cannot be imported."""
-    code = f"import {module} as m; print('version', m.__version__)"
+    # What follows a dash names a build, not a version.
+    code = f"import {module} as m; print('version', m.__version__.partition('-')[0])"
     told = run_quietly([str(python), "-I", "-c", code], log=log, failed=f"'{module}' does not load in its environment")
     return next(line.removeprefix("version ") for line in told.splitlines() if line.startswith("version "))

@@ -30,20 +30,27 @@ class Server:
         self._owner = owner
         self._name = name
         self._context_tokens = context_tokens
-        self.connections: set[asyncio.Task[Any]] = set()
+        self._open: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
 
     async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answers one request after another until the client has enough."""
         task = asyncio.current_task()
         if task is not None:
-            self.connections.add(task)
-            task.add_done_callback(self.connections.discard)
+            self._open[task] = writer
+            task.add_done_callback(self._open.pop)
         with contextlib.suppress(ConnectionError):
             while await self._one(reader, writer):
                 await writer.drain()
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
+
+    async def close(self) -> None:
+        """Closes every connection, and returns when those who served them have noticed."""
+        for writer in self._open.values():
+            writer.close()
+        if self._open:
+            await asyncio.wait(tuple(self._open), timeout=1.0)
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Whether another request may follow on this connection."""
@@ -162,8 +169,7 @@ async def serve(args: argparse.Namespace, listener: socket.socket) -> None:
         await asyncio.wait_for(owner.idle.wait(), GRACE_S)
     stepping.cancel()
     owner.cancel_all()
-    for task in tuple(server.connections):
-        task.cancel()
+    await server.close()
 
 
 def _config(args: argparse.Namespace) -> Config:
