@@ -325,3 +325,5 @@ def test_what_an_error_repeats_of_the_prompt_is_withheld() -> None:
     assert kept.endswith("[text withheld]")
     assert withhold("out of memory", prompt) == "out of memory"
     assert withhold("out of memory", "") == "out of memory"
+    assert withhold("out of memory", "me") == "out of memory"
+    assert withhold("bad input 'my secret'", "my secret") == "[text withheld]"

@@ -18,6 +18,7 @@ _FAILED_REASONS: Final = frozenset({"abort", "error", "cancelled", "canceled", "
 _TOKEN_FIELDS: Final = ("content", "reasoning", "reasoning_content", "tool_calls", "function_call")
 _MESSAGE_CHARACTERS: Final = 300
 _ECHO_CHARACTERS: Final = 16
+_SHORTEST_ECHO_CHARACTERS: Final = 8
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 
 
@@ -192,10 +193,13 @@ def withhold(message: str, text: str) -> str:
     """The message without what it repeats of `text`: engines quote prompts in their errors, we keep none.
 
     From the first run of 16 characters or more of `text` (all of it if shorter) the message is cut off. A repetition
-    of 31 characters is always found, a shorter one may not be.
+    of 31 characters is always found, a shorter one may not be. A text under 8 characters is not looked for: it would
+    be found inside words.
     """
     step = min(_ECHO_CHARACTERS, len(text))
-    pieces = (text[start : start + step] for start in range(0, len(text) - step + 1, step)) if step else ()
+    if step < _SHORTEST_ECHO_CHARACTERS:
+        return message
+    pieces = (text[start : start + step] for start in range(0, len(text) - step + 1, step))
     hits = [at for at in (message.find(piece) for piece in pieces) if at >= 0]
     if not hits:
         return message
