@@ -77,7 +77,8 @@ RULES = (
         "make the environment again: unmoor engines install openvino",
     ),
     Rule(
-        r"MemoryError|std::bad_alloc|larger than available memory size|[Oo]ut of memory|[Cc]annot allocate memory|[Ff]ailed to allocate",
+        r"MemoryError|std::bad_alloc|larger than available memory size"
+        r"|[Oo]ut of memory|[Cc]annot allocate memory|[Ff]ailed to allocate",
         "ran out of memory",
         MEMORY_HINT,
     ),

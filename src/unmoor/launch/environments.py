@@ -182,6 +182,9 @@ def _empty_venv(root: Path, *, say: Say) -> Path:
 def _probe(python: Path, module: str, *, log: Path) -> str:
     """The version that `module` tells when it is imported there. Raises InstallError when it cannot be imported."""
     # What follows a dash names a build, not a version.
-    code = f"import {module} as m; print('version', m.__version__.partition('-')[0])"
+    code = (
+        f"import {module} as m; from importlib.metadata import version; "
+        f"print('version', (getattr(m, '__version__', None) or version('{module}')).partition('-')[0])"
+    )
     told = run_quietly([str(python), "-I", "-c", code], log=log, failed=f"'{module}' does not load in its environment")
     return next(line.removeprefix("version ") for line in told.splitlines() if line.startswith("version "))

@@ -125,7 +125,7 @@ def fetch(name: str, *, say: Say, ask: Ask, formats: Sequence[ModelFormat] = ("g
             if not (root / GGUF_FILE).exists():
                 _bring_gguf(model, root, lock=lock, say=say)
             if "hf" in missing:
-                _convert(root, say=say)
+                _convert(root, say=say, ask=ask)
     say(f"{name} is here as {', '.join(formats)}: {root}")
     return require_model(name, formats)
 
@@ -161,10 +161,10 @@ def _bring_gguf(model: KnownModel, root: Path, *, lock: int, say: Say) -> None:
         (part / "model").replace(root / GGUF_FILE)
 
 
-def _convert(root: Path, *, say: Say) -> None:
+def _convert(root: Path, *, say: Say, ask: Ask) -> None:
     """Writes the Hugging Face folder beside its place, in an environment of its own, and moves it there when whole."""
     plan = plan_environment("convert", "The model converter", CONVERTER)
-    tool = install_environment(plan, CONVERTER, torch_index=None, say=say, ask=lambda _: True)
+    tool = install_environment(plan, CONVERTER, torch_index=None, say=say, ask=ask)
     with tempfile.TemporaryDirectory(prefix="part-", dir=root) as folder:
         out = Path(folder) / HF_FOLDER
         say("unpacking the weights to float32")

@@ -116,8 +116,11 @@ def _lines(argv: Sequence[str], *, log: Path, lock: int | None = None, failed: s
 
 def _failure(log: Path, failed: str | None) -> InstallError:
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    telling = [line for line in lines if line.startswith("ERROR")] or lines[-5:]
-    seen = "\n            ".join(line[:240] for line in telling[-5:])
+    # pip's own errors first; then an exception's last line, for what was run and not pip; then whatever came last.
+    telling = [line for line in lines if line.startswith("ERROR")] or [
+        line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)
+    ]
+    seen = "\n            ".join(line[:240] for line in telling[-3:] or lines[-1:])
     return InstallError(failed or "pip could not do it", where=str(log), seen=seen, hint=_hint(seen))
 
 
