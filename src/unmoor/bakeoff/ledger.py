@@ -151,7 +151,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
             trial=trial,
             repeat=repeat,
             expected=self.expected,
-            records=tuple(records[index] for index in sorted(records)),
+            # A request that we cut off ourselves is still to be measured: it says nothing of the engine.
+            records=tuple(r for _, r in sorted(records.items()) if r.outcome is not Outcome.CANCELLED),
             resumed=any(event.block == name and event.details.get("resumed") is True for event in self.events),
             caveats=_told(self.events, name),
         )

@@ -6,7 +6,8 @@ Stages, each judged only on the repeats before it, so that a resumed run takes t
    alike (ABBA).
 2. An engine of which no trial shows an effect: one more repeat of its trials at a time, until one does or twice
    `blocks` repeats are measured; then the effect is said to be absent.
-3. An engine of which two knobs or more helped: the combination, its leader and its defaults again, `blocks` repeats.
+3. An engine of which two knobs or more helped: their combination, `blocks` times, on the prompts and schedule that the
+   others had. It comes after them, not between them, and carries the caveat `not_interleaved`.
 """
 
 from __future__ import annotations
@@ -34,8 +35,3 @@ def screen_repeats(blocks: int) -> range:
 def extra_repeats(blocks: int) -> range:
     """The repeats that are added, one at a time, while no effect is shown."""
     return range(blocks, EXTRA * blocks)
-
-
-def combined_repeats(blocks: int) -> range:
-    """The repeats of the combination beside the leader and the defaults."""
-    return range(EXTRA * blocks, (EXTRA + 1) * blocks)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unmoor.bakeoff import ledger
 from unmoor.bakeoff.comparison import Standing
 from unmoor.bakeoff.figures import doubts_of, figures_of
 from unmoor.bakeoff.ledger import KeptTraffic
 from unmoor.bakeoff.order import EXTRA
-from unmoor.bakeoff.result import DEFAULTS, BakeoffResult, Comparison, EngineReport, Trial, TrialReport
+from unmoor.bakeoff.result import DEFAULTS, BakeoffResult, Block, Comparison, EngineReport, Trial, TrialReport
 from unmoor.bakeoff.tuned import Tuned, tuned_engines
 from unmoor.bakeoff.versus import verdict_of, versus_of
+from unmoor.choose.rank import PRECISION
 from unmoor.core.errors import RunError
 from unmoor.core.evidence import Caveat
 from unmoor.core.plan import Plan
@@ -61,6 +64,7 @@ def _engine(tuned: Tuned, kept: KeptTraffic) -> EngineReport:
         best_because=found.because if found else "nothing was measured",
         effect_shown=tuned.effect_shown,
         sentence=_sentence(tuned, found),
+        caveats=(Caveat(code=PRECISION, text=contender.weights),) if contender.weights else (),
     )
 
 
@@ -79,9 +83,16 @@ def _trial(tuned: Tuned, trial: Trial, kept: KeptTraffic) -> TrialReport:
         failures=sum(not record.ok for record in counted),
         figures=figures_of(blocks, kept.requests, tuned.terms),
         against_defaults=tuned.against_defaults.get(trial.name, ()),
-        caveats=doubts_of(blocks, kept.requests, tuned.terms),
+        caveats=(*doubts_of(blocks, kept.requests, tuned.terms), *_placed(trial, blocks)),
         failed_to_start=tuned.refused.get(trial.name),
     )
+
+
+def _placed(trial: Trial, blocks: Sequence[Block]) -> tuple[Caveat, ...]:
+    if len(trial.knobs) <= 1 or not blocks:
+        return ()
+    text = "measured after the other settings, not between them: a drift of the machine would weigh on it alone"
+    return (Caveat(code="not_interleaved", text=text),)
 
 
 def _sentence(tuned: Tuned, found: Standing | None) -> str:

@@ -35,10 +35,11 @@ class Tuned:
         self.terms = terms
         self.margin = margin
 
-    def before(self, repeat: int) -> Tuned:
-        """The same engine as it stood on the repeats before `repeat` alone."""
-        earlier = {name: tuple(b for b in blocks if b.repeat < repeat) for name, blocks in self.blocks.items()}
-        return Tuned(self.contender, self.trials, earlier, refused=self.refused, terms=self.terms, margin=self.margin)
+    def screened(self, repeat: int) -> Tuned:
+        """The same engine as its screen stood on the repeats before `repeat`: one knob at a time, no combination."""
+        trials = tuple(trial for trial in self.trials if len(trial.knobs) <= 1)
+        earlier = {t.name: tuple(b for b in self.blocks[t.name] if b.repeat < repeat) for t in trials}
+        return Tuned(self.contender, trials, earlier, refused=self.refused, terms=self.terms, margin=self.margin)
 
     @cached_property
     def standing(self) -> Standing | None:

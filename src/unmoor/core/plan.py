@@ -52,10 +52,14 @@ class HardwarePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class CandidatePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One engine in the running. `version` None means the one that is installed, or the newest that facts know."""
+    """One engine in the running. `version` None means the one that is installed, or the newest that facts know.
+
+    `optional`: a bake-off on a machine where it is not installed leaves it out, and says so, instead of failing.
+    """
 
     engine: str
     version: str | None = None
+    optional: bool = False
     settings: dict[str, Setting] = {}
 
 

@@ -1,0 +1,206 @@
+"""One block: an engine started with one trial's settings, warmed, sent the traffic, and stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from unmoor.bakeoff.ledger import Contender, block_name, missing
+from unmoor.bakeoff.result import Trial
+from unmoor.core.errors import EngineDiedError
+from unmoor.core.plan import Setting
+from unmoor.core.record import Record
+from unmoor.core.slo import Slo
+from unmoor.core.traffic import Request, Segment
+from unmoor.engines.contract import Engine, LaunchSpec
+from unmoor.launch.process import RunningEngine, free_port, launch
+from unmoor.measure.load import PlannedRequest, Target
+from unmoor.measure.replay import replay
+from unmoor.measure.run_store import RunStore
+from unmoor.traffic.words import prompt_text
+
+READY_S = 600.0
+REQUEST_S = 180.0
+_PROBE_TOKENS = 64
+_WARM_ANSWER_TOKENS = 8
+_CONTEXT_STEP = 256
+_CONTEXT_SPARE = 128  # for the chat template and the warm-up's own lengths
+
+Say = Callable[[str], None]
+
+
+class Stopped(Exception):  # noqa: N818 - it is no error: the user pressed Ctrl-C
+    """The load was stopped before the block's end."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """An engine that takes part: what is known of it, the interpreter it runs in, its model and what the plan pins."""
+
+    engine: Engine
+    contender: Contender
+    python: str
+    model_dir: str
+    pinned: Mapping[str, Setting]
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """One block that is owed."""
+
+    entrant: Entrant
+    trial: Trial
+    repeat: int
+    requests: Sequence[Request]
+    slo: Slo
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Its name in the store."""
+        return block_name(self.entrant.contender, self.trial.name, self.repeat)
+
+    @property
+    def salt(self) -> str:
+        """What makes its prompts its own: the same for every setting and engine of one repeat, and for no other."""
+        return f"{self.seed}/{self.repeat}"
+
+
+def measure_block(plan: BlockPlan, store: RunStore, say: Say) -> bool:
+    """Whether anything was measured: False for a block that is whole already.
+
+    Every record goes to the store as its request ends. Raises EngineDiedError when the engine does not start, answers
+    no warm-up or has ended under the load (then its failures stand); Stopped at Ctrl-C.
+    """
+    have = store.records(plan.name)
+    owed = missing(have, len(plan.requests))
+    if not owed:
+        return False
+    title = f"{plan.entrant.contender.title} {plan.trial.name}, repeat {plan.repeat + 1}"
+    say(f"{title}: starting" + (f", {len(owed)} of {len(plan.requests)} requests still missing" if have else ""))
+    started_s = time.monotonic()
+    log_path = store.path / "engine-logs" / f"{re.sub(r'[^a-z0-9.]+', '-', plan.name.lower())}.log"
+    with launch(
+        plan.entrant.engine,
+        _spec(plan),
+        plan.trial.settings,
+        log_path=log_path.absolute(),
+        ready_timeout_s=READY_S,
+        say=lambda _: None,
+    ) as running:
+        target = Target(url=running.url, served_name=running.served_name)
+        overhead = _warm(target, plan, running)
+        ready_s = time.monotonic() - started_s
+        store.block_started(plan.name, _details(plan, running, resumed=bool(have), overhead=overhead))
+        report = replay(
+            target,
+            planned_requests(plan, owed, overhead_tokens=overhead),
+            sink=lambda record: store.append(plan.name, record),
+            timeout_s=REQUEST_S,
+            slo=plan.slo,
+        )
+        if report.partial:
+            raise Stopped
+        store.block_finished(plan.name, report)
+        running.check_alive()
+    took_s = time.monotonic() - started_s - ready_s
+    failed = f", {report.failures} failed" if report.failures else ""
+    say(f"{title}: ready in {ready_s:.1f} s, {report.requests} requests in {took_s:.1f} s{failed}")
+    return True
+
+
+def planned_requests(plan: BlockPlan, owed: Sequence[int], *, overhead_tokens: int) -> tuple[PlannedRequest, ...]:
+    """The block's requests that are owed, by their index in the traffic; the first of them is due at once.
+
+    Prompts are as long as the traffic's after the chat template's `overhead_tokens`; answers are as long, without
+    ending before.
+    """
+    start_s = plan.requests[owed[0]].arrival_s
+    return tuple(
+        PlannedRequest(
+            index=index,
+            due_s=plan.requests[index].arrival_s - start_s,
+            prompt=prompt_text(plan.requests[index], overhead_tokens=overhead_tokens, salt=plan.salt),
+            max_tokens=plan.requests[index].output_tokens,
+            ignore_eos=True,
+            seed=plan.seed,
+        )
+        for index in owed
+    )
+
+
+def context_tokens(requests: Sequence[Request]) -> int:
+    """A context that holds the longest request with room for the chat template, in whole steps of 256 tokens."""
+    longest = max(request.input_tokens + request.output_tokens for request in requests)
+    return -(-(max(longest, _PROBE_TOKENS) + _CONTEXT_SPARE) // _CONTEXT_STEP) * _CONTEXT_STEP
+
+
+def _spec(plan: BlockPlan) -> LaunchSpec:
+    return LaunchSpec(
+        python=plan.entrant.python,
+        model_dir=plan.entrant.model_dir,
+        served_name="model",
+        host="127.0.0.1",
+        port=free_port(),
+        threads=len(os.sched_getaffinity(0)),
+        context_tokens=context_tokens(plan.requests),
+    )
+
+
+def _details(plan: BlockPlan, running: RunningEngine, *, resumed: bool, overhead: int) -> dict[str, object]:
+    return {
+        "engine": plan.entrant.contender.engine,
+        "version": plan.entrant.contender.version,
+        "settings": dict(plan.trial.settings),
+        "repeat": plan.repeat,
+        "argv": list(running.argv),
+        "env": dict(running.env),
+        "resumed": resumed,
+        "template_tokens": overhead,
+    }
+
+
+def _warm(target: Target, plan: BlockPlan, running: RunningEngine) -> int:
+    """The chat template's tokens, learned from a first request that is not of the traffic; a second is as long as one.
+
+    Neither shares a word with the traffic but by chance, so that no cache of prefixes is warm from it. 0 where the
+    server does not count.
+    """
+    salt = f"warm-up/{plan.salt}"
+    probe = _ask(target, _foreign(_PROBE_TOKENS), 0, salt)
+    overhead = 0 if probe.input_tokens is None else max(0, probe.input_tokens - _PROBE_TOKENS)
+    middle = sorted(request.input_tokens for request in plan.requests)[len(plan.requests) // 2]
+    record = _ask(target, _foreign(middle), overhead, salt)
+    running.check_alive()
+    for seen in (probe, record):
+        if not seen.ok:
+            raise EngineDiedError(
+                f"{plan.entrant.contender.title} does not answer",
+                where=str(running.log_path),
+                seen=seen.error or seen.outcome.value,
+                expected="an answer to a warm-up request",
+                hint="its log says more",
+            )
+    return overhead
+
+
+def _foreign(tokens: int) -> Request:
+    return Request(
+        arrival_s=0.0,
+        input_tokens=tokens,
+        output_tokens=_WARM_ANSWER_TOKENS,
+        segments=(Segment(f"warm-up-{tokens}", tokens),),
+    )
+
+
+def _ask(target: Target, request: Request, overhead: int, salt: str) -> Record:
+    records: list[Record] = []
+    prompt = prompt_text(request, overhead_tokens=overhead, salt=salt)
+    planned = PlannedRequest(index=0, due_s=0.0, prompt=prompt, max_tokens=request.output_tokens, ignore_eos=True)
+    replay(target, [planned], sink=records.append, timeout_s=REQUEST_S)
+    if not records:
+        raise Stopped
+    return records[0]

@@ -1,0 +1,137 @@
+"""`unmoor bakeoff`: real engines on this machine, tuned and compared."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from unmoor.bakeoff.block import Entrant
+    from unmoor.bakeoff.result import BakeoffResult, Skipped
+    from unmoor.core.plan import CandidatePlan, Plan
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+
+@click.command()
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.option(
+    "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
+)
+@click.option("--html", type=click.Path(path_type=Path), help="Write the page here.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(*, plan: Path, runs: Path, html: Path | None, as_json: bool) -> int:
+    """Launch the engines of PLAN here, try settings of each on its traffic, and compare them.
+
+    Every request is kept as it ends. The same command resumes what is missing and repeats nothing.
+    """
+    from importlib.metadata import version
+
+    from unmoor.bakeoff.road import Order, run_bakeoff, shortest_run
+    from unmoor.cli.plan_files import open_plan, open_workload
+
+    read, text = open_plan(plan)
+    workload = open_workload(read, base=plan.parent)
+    entrants, skipped = _entrants(read, where=str(plan))
+    order = Order(
+        plan=read,
+        plan_text=text,
+        workload=workload,
+        entrants=entrants,
+        skipped=skipped,
+        version=version("unmoor"),
+        today=date.today().isoformat(),  # noqa: DTZ011 - the user's own day is meant
+    )
+    blocks, schedule_s = shortest_run(order)
+    _say(f"{read.name}: {blocks} blocks, {schedule_s:.0f} s of traffic and as many starts of an engine")
+    end = run_bakeoff(order, runs=runs, say=_say)
+    show(end.result, as_json=as_json, html=html)
+    _say(f"run: {end.path}")
+    if end.interrupted:
+        return INTERRUPTED
+    if end.error is not None:
+        raise end.error
+    return 0
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _entrants(plan: Plan, *, where: str) -> tuple[tuple[Entrant, ...], tuple[Skipped, ...]]:
+    """Who takes part, and who does not because the plan calls it optional and it is not here."""
+    from unmoor.bakeoff.result import Skipped
+    from unmoor.core.errors import EngineMissingError
+
+    entrants, skipped = [], []
+    missing: EngineMissingError | None = None
+    for candidate in plan.candidates:
+        try:
+            entrants.append(_entrant(candidate, plan, where=where))
+        except EngineMissingError as error:
+            if not candidate.optional:
+                raise
+            missing = missing or error
+            reason = f"{error.message} ({error.hint})" if error.hint else error.message
+            skipped.append(Skipped(engine=candidate.engine, reason=reason))
+            _say(f"skipped, as the plan allows: {candidate.engine}: {reason}")
+    if missing is not None and not entrants:
+        raise missing
+    return tuple(entrants), tuple(skipped)
+
+
+def _entrant(candidate: CandidatePlan, plan: Plan, *, where: str) -> Entrant:
+    from unmoor.bakeoff.block import Entrant
+    from unmoor.bakeoff.ledger import Contender
+    from unmoor.core.errors import EngineMissingError
+    from unmoor.engines.registry import engine
+    from unmoor.launch.environments import require
+    from unmoor.launch.models import require_model
+
+    adapter = engine(candidate.engine, where=where)
+    environment = require(candidate.engine)
+    if candidate.version not in {None, environment.version}:
+        raise EngineMissingError(
+            f"{adapter.title} is here in another version than the plan asks for",
+            where=where,
+            seen=environment.version,
+            expected=str(candidate.version),
+            hint="change candidates.version in the plan, or leave it out",
+        )
+    return Entrant(
+        engine=adapter,
+        contender=Contender(
+            engine=adapter.name, title=adapter.title, version=environment.version, weights=adapter.cpu_weights
+        ),
+        python=environment.python,
+        model_dir=require_model(plan.model.name, [adapter.model_format]).root,
+        pinned=candidate.settings,
+    )
+
+
+def show(result: BakeoffResult, *, as_json: bool, html: Path | None) -> None:
+    """Prints the result to standard output, as text or as JSON, and writes the page where one is asked for."""
+    import msgspec
+
+    from unmoor.report import run_page, run_text
+
+    click.echo(msgspec.json.encode(result) if as_json else run_text.render(result))
+    if html is None:
+        return
+    from unmoor.core.errors import WorldError
+
+    try:
+        html.parent.mkdir(parents=True, exist_ok=True)
+        html.write_text(run_page.render(result), encoding="utf-8")
+    except OSError as failure:
+        raise WorldError(
+            "the page cannot be written",
+            where=str(html),
+            seen=failure.strerror,
+            expected="a place that can be written to",
+            hint="name another with --html",
+        ) from None
+    _say(f"page: {html}")

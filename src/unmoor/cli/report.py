@@ -1,0 +1,20 @@
+"""`unmoor report`: a saved run, rendered again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--html", type=click.Path(path_type=Path), help="Write the page here.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(*, run: Path, html: Path | None, as_json: bool) -> None:
+    """Render the bake-off in the directory RUN again, from that directory alone. Nothing is launched."""
+    from unmoor.bakeoff.summary import summarise
+    from unmoor.cli.bakeoff import show
+    from unmoor.measure.run_store import StoredRun
+
+    show(summarise(StoredRun(run)), as_json=as_json, html=html)
