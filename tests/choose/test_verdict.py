@@ -282,3 +282,26 @@ def test_who_fails_a_gate_is_never_picked(field: list[CandidateReport]) -> None:
     said = verdict(*field)
     passing = {one.engine for one in field if not one.excluded}
     assert (said.pick in passing) if passing else (said.pick is None)
+
+
+def test_hardware_that_is_too_small_is_said_in_the_sentence_and_first_against() -> None:
+    said = verdict(candidate(V, rate(4, 9, PREDICTED, validated=False)), candidate(S))
+    assert said.sentence.endswith("; this hardware is not predicted to carry the traffic at the SLO.")
+    assert said.against.startswith(
+        "Its highest rate at the SLO on 8 × h100_sxm, 4 to 9 requests/s, is below the traffic's own 10 requests/s"
+    )
+    enough = verdict(candidate(V, rate(4, 11, PREDICTED, validated=False)), candidate(S))
+    assert "not predicted to carry" not in enough.sentence
+
+
+def test_a_pick_whose_layouts_all_miss_the_slo_is_said_to() -> None:
+    said = verdict(candidate(V, caveats=caveat("slo_unmet")), candidate(S))
+    assert said.sentence.endswith("; this hardware is not predicted to carry the traffic at the SLO.")
+    assert said.against.startswith("No layout of 8 × h100_sxm is predicted to meet the SLO at any rate")
+
+
+def test_overlap_that_the_cache_forgets_weakens_the_argument_and_says_so() -> None:
+    hits = msgspec.structs.replace(rate(0.05, 0.06, PREDICTED, validated=False), metric="prefix_hit_rate", unit="1")
+    forgotten = verdict(candidate(V, hits), candidate(S), overlap=0.4).against
+    assert "at most 6% is simulated to be still in the cache" in forgotten
+    assert "simulated" not in verdict(candidate(V, hits), candidate(S), overlap=0.1).against

@@ -16,6 +16,8 @@ from unmoor.core.traffic import TrafficProfile
 
 _MUCH_SHARED = 0.25
 CLAIM_PREFIX = "claimed_"
+HIT_RATE = "prefix_hit_rate"
+SLO_UNMET = "slo_unmet"  # the code of the caveat of a prediction in which layouts miss the SLO at every rate
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +38,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 def strongest_against(case: Case) -> str:
     """Sentences, the strongest first: what gates cost, the traffic's shape, the evidence's doubt, others' claims."""
     found = [
+        *_too_small(case),
         *_better_but_barred(case),
         *_shared_prefixes(case),
         *_rates(case),
@@ -44,6 +47,30 @@ def strongest_against(case: Case) -> str:
         *_nothing_measured(case),
     ]
     return " ".join(found or _only_as_of(case))
+
+
+def carries(pick: CandidateReport, profile: TrafficProfile) -> bool | None:
+    """Whether the plan's hardware is put to carry the traffic at the SLO; None where no figure says.
+
+    False where even the upper end of the highest rate lies below the traffic's own, or no layout meets the SLO at all.
+    """
+    rate = best_figure(pick.evidence, RATE_AT_SLO)
+    if rate is None:
+        return False if any(caveat.code == SLO_UNMET for caveat in pick.caveats) else None
+    reach, offered = _reach(rate), profile.offered_rps
+    return None if reach is None or offered is None else reach >= offered
+
+
+def _too_small(case: Case) -> list[str]:
+    if carries(case.pick, case.profile) is not False:
+        return []
+    rate = best_figure(case.pick.evidence, RATE_AT_SLO)
+    size = f"{case.plan.hardware.count} × {case.plan.hardware.device}"
+    first = "more hardware or a looser SLO comes first."
+    if rate is None or case.profile.offered_rps is None:
+        return [f"No layout of {size} is predicted to meet the SLO at any rate: {first}"]
+    own = f"{case.profile.offered_rps:.3g} requests/s"
+    return [f"Its highest rate at the SLO on {size}, {said(rate)}, is below the traffic's own {own}: {first}"]
 
 
 def _better_but_barred(case: Case) -> list[str]:
@@ -61,31 +88,39 @@ def _better_but_barred(case: Case) -> list[str]:
 
 
 def _shared_prefixes(case: Case) -> list[str]:
-    overlap = case.profile.prefix_overlap
-    mine = case.facts.find(case.pick.engine, "prefix_granularity_tokens")
-    if overlap is None or overlap < _MUCH_SHARED or mine is None or not isinstance(mine.value, int):
+    overlap, finer = case.profile.prefix_overlap, _finest_of_others(case)
+    if overlap is None or overlap < _MUCH_SHARED or finer is None:
         return []
-    finer = [
-        (theirs.value, other)
-        for other in case.others
-        if (theirs := case.facts.find(other.engine, "prefix_granularity_tokens"))
-        and isinstance(theirs.value, int)
-        and theirs.value < mine.value
-    ]
-    if not finer:
+    other, theirs, mine = finer
+    argument = (
+        f"{overlap:.0%} of prompt tokens repeat the start of an earlier prompt, and that is what the case for "
+        f"{case.title(other)} rests on: it keeps shared prefixes by pages of {_tokens(theirs)}, "
+        f"{case.title(case.pick)} by blocks of {mine}, across requests. The finer pages save at most "
+        f"{_tokens(mine - theirs)} a request; its order and eviction may save more, which nobody has measured on this "
+        "traffic."
+    )
+    return [argument, *_forgotten(case, overlap)]
+
+
+def _finest_of_others(case: Case) -> tuple[CandidateReport, int, int] | None:
+    """The other candidate with the finest shared prefixes, its granularity and the pick's; None for none finer."""
+
+    def grain(candidate: CandidateReport) -> int | None:
+        fact = case.facts.find(candidate.engine, "prefix_granularity_tokens")
+        return fact.value if fact and isinstance(fact.value, int) else None
+
+    mine = grain(case.pick)
+    others = [(tokens, other.engine, other) for other in case.others if (tokens := grain(other))]
+    theirs, _, other = min(others, key=lambda found: found[:2], default=(None, "", None))
+    return (other, theirs, mine) if other and theirs and mine and theirs < mine else None
+
+
+def _forgotten(case: Case, overlap: float) -> list[str]:
+    """That the cache is too small for the overlap, where the simulation says so: a finer tree then gains less."""
+    hits = best_figure(case.pick.evidence, HIT_RATE)
+    if hits is None or hits.high is None or hits.high > overlap / 2:
         return []
-    tokens, other = min(finer, key=lambda pair: (pair[0], pair[1].engine))
-    return [
-        " ".join(
-            (
-                f"{overlap:.0%} of prompt tokens repeat the start of an earlier prompt, and that is what the case for",
-                f"{case.title(other)} rests on: it keeps shared prefixes by pages of {_tokens(tokens)},",
-                f"{case.title(case.pick)} by blocks of {mine.value}, across requests. The finer pages save at most",
-                f"{_tokens(mine.value - tokens)} a request; its order and eviction may save more, which nobody has",
-                "measured on this traffic.",
-            )
-        )
-    ]
+    return [f"Yet at most {hits.high:.0%} is simulated to be still in the cache when it comes again: memory is short."]
 
 
 def _tokens(count: int) -> str:

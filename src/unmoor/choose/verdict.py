@@ -9,7 +9,7 @@ import msgspec
 
 from unmoor.choose.cost import RATE_AT_SLO, best_figure
 from unmoor.choose.facts import Fact, Facts
-from unmoor.choose.objections import Case, said, strongest_against
+from unmoor.choose.objections import Case, carries, said, strongest_against
 from unmoor.choose.rank import Comparison, Outcome, compare, reversibility
 from unmoor.core.decision import CandidateReport, GateResult, Verdict
 from unmoor.core.evidence import EvidenceKind
@@ -62,9 +62,12 @@ def decide_verdict(
         today=today,
     )
     decided_by = _decided_by(contest, excluded, facts)
+    sentence = _sentence(plan, contest, excluded, decided_by, facts)
+    if carries(pick, profile) is False:
+        sentence = f"{sentence.removesuffix('.')}; this hardware is not predicted to carry the traffic at the SLO."
     return Verdict(
         pick=pick.engine,
-        sentence=_sentence(plan, contest, excluded, decided_by, facts),
+        sentence=sentence,
         decided_by=decided_by,
         against=strongest_against(case),
         risk=_from_fact(facts.find(pick.engine, "biggest_risk"), "No risk of it is on record here, which is one."),
@@ -120,7 +123,11 @@ def _rivals(contest: _Contest, facts: Facts) -> list[tuple[int, int, int]]:
 
 
 def _sentence(
-    plan: Plan, contest: _Contest, excluded: tuple[CandidateReport, ...], decided_by: str, facts: Facts
+    plan: Plan,
+    contest: _Contest,
+    excluded: tuple[CandidateReport, ...],
+    decided_by: str,
+    facts: Facts,
 ) -> str:
     pick = contest.pick
     out = "; ".join(f"{facts.title(c.engine)}: {'; '.join(_short(g) for g in failed(c))}" for c in excluded)

@@ -10,7 +10,7 @@ import msgspec
 
 from unmoor.core.decision import Decision, GateResult
 from unmoor.core.evidence import Figure
-from unmoor.report.words import band, kind_of, name_of, number, titled, unit_of
+from unmoor.report.words import band, kind_of, name_of, number, shared_caveats, titled, unit_of
 
 RATE = "max_rate_at_slo_rps"
 _WIDTH, _LEFT, _ROW = 960, 210, 26
@@ -50,7 +50,12 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 def render(decision: Decision) -> str:
     """The page, verdict first; everything that came from outside is escaped."""
     template = _environment().get_template("decision.html")
-    return template.render(decision=decision, verdict=decision.verdict, chart=chart_of(decision))
+    return template.render(
+        decision=decision,
+        verdict=decision.verdict,
+        chart=chart_of(decision),
+        shared=shared_caveats(decision.candidates),
+    )
 
 
 @cache

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Sequence
 
 from unmoor.core.decision import CandidateReport, Cost, Decision, GateResult
-from unmoor.core.evidence import Figure
+from unmoor.core.evidence import Caveat, Figure
 from unmoor.core.traffic import TokenCounts, TrafficProfile
-from unmoor.report.words import band, kind_of, name_of, number, titled, unit_of
+from unmoor.report.words import band, kind_of, name_of, number, shared_caveats, titled, unit_of
 
 WIDTH = 100
 _PASSED = {True: "passes", False: "FAILS", None: "open"}
@@ -20,8 +20,11 @@ def render(decision: Decision) -> str:
         f"{decision.plan}: {decision.model} on {decision.hardware}; {decision.slo}; {decision.made_on}",
         *_traffic(decision.traffic),
     ]
+    shared = shared_caveats(decision.candidates)
     for candidate in decision.candidates:
-        parts += ["", *_candidate(candidate)]
+        parts += ["", *_candidate(candidate, shared)]
+    if shared:
+        parts += ["", _heading("Of every candidate"), *_doubts(shared)]
     return "\n".join([*parts, "", *_verdict(decision)])
 
 
@@ -40,23 +43,25 @@ def _traffic(traffic: TrafficProfile) -> list[str]:
         f"  prefix overlap {overlap} of prompt tokens repeat the start of an earlier prompt{exact}",
         f"  source         {traffic.source} ({traffic.format}, sha256 {traffic.fingerprint[:12]})",
     ]
-    return lines + [line for caveat in traffic.caveats for line in _wrapped(caveat.text, "  ! ")]
+    return lines + _doubts(traffic.caveats)
+
+
+def _doubts(caveats: Sequence[Caveat]) -> list[str]:
+    return [line for caveat in caveats for line in _wrapped(caveat.text, "  ! ")]
 
 
 def _tokens(counts: TokenCounts) -> str:
     return f"mean {counts.mean:,.0f}, p50 {counts.p50:,.0f}, p95 {counts.p95:,.0f}, total {counts.total:,}"
 
 
-def _candidate(candidate: CandidateReport) -> list[str]:
+def _candidate(candidate: CandidateReport, shared: Sequence[Caveat]) -> list[str]:
     name = f"{name_of(candidate.engine)} {candidate.version or ''}".strip()
     lines = [_heading(f"{name}  (out: a gate fails)" if candidate.excluded else name)]
     for gate in candidate.gates:
         lines += _gate(gate)
     lines += _evidence(candidate.evidence)
     lines += _cost(candidate.cost)
-    for caveat in candidate.caveats:
-        lines += _wrapped(caveat.text, "  ! ")
-    return lines
+    return lines + _doubts([caveat for caveat in candidate.caveats if caveat not in shared])
 
 
 def _gate(gate: GateResult) -> list[str]:

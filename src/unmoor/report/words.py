@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unmoor.choose.facts import load_facts
-from unmoor.core.evidence import Figure
+from unmoor.core.decision import CandidateReport
+from unmoor.core.evidence import Caveat, Figure
 
 _TITLES = {
     "max_rate_at_slo_rps": "highest rate at SLO",
     "output_tput_lost_to_adapters": "throughput lost to LoRA",
-    "output_tput_gained_by_tuning": "throughput from tuning",
+    "output_tput_tuned_over_untuned": "tuned over untuned",
     "only_candidate": "there is one candidate only",
     "default": "the default stands",
     "reversibility": "what is hard to reverse",
     "hardware_possible": "hardware possible",
-    "goodput_rps": "goodput",
+    "output_tput_tps": "output throughput",
+    "tpot_mean_s": "mean TPOT",
 }
 _UNITS = {"s": "ms", "rps": "requests/s", "tps": "tokens/s"}
 _ACRONYMS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "slo": "SLO"}
@@ -60,3 +64,11 @@ def band(figure: Figure) -> str:
 def kind_of(figure: Figure) -> str:
     """The kind of evidence, and that nobody validated it where that is so."""
     return figure.kind.value if figure.validated else f"{figure.kind.value}, unvalidated"
+
+
+def shared_caveats(candidates: Sequence[CandidateReport]) -> tuple[Caveat, ...]:
+    """The caveats that every candidate has word for word, so that they are said once; none for one candidate alone."""
+    if len(candidates) < 2:  # noqa: PLR2004 - what is shared is shared by two
+        return ()
+    first, *rest = candidates
+    return tuple(caveat for caveat in first.caveats if all(caveat in other.caveats for other in rest))

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from datetime import date
+
+import msgspec
+import pytest
+
+from unmoor.choose.decide import make_decision, traits_of
+from unmoor.core.decision import Decision
+from unmoor.core.errors import UsageError
+from unmoor.core.evidence import EvidenceKind, Figure
+from unmoor.core.plan import CandidatePlan, HardwarePlan, ModelPlan, Plan, SyntheticTraffic, TrafficPlan
+from unmoor.core.slo import Slo
+from unmoor.core.traffic import Workload
+from unmoor.traffic.synthesis import synthesise
+
+TODAY = date(2026, 11, 30)
+PLAN = Plan(
+    name="p",
+    traffic=TrafficPlan(path="t"),
+    slo=Slo(ttft_s=1.5),
+    model=ModelPlan(name="m", weights="bf16"),
+    hardware=HardwarePlan(device="cpu"),
+    candidates=(CandidatePlan(engine="vllm"), CandidatePlan(engine="openvino", version="2025.1.0")),
+)
+WORKLOAD = synthesise(SyntheticTraffic(requests=20, rate_rps=2, input_tokens=100, output_tokens=10))
+
+
+def decide(plan: Plan = PLAN, workload: Workload = WORKLOAD, **measured: tuple[Figure, ...]) -> Decision:
+    told: list[str] = []
+    return make_decision(plan, workload, today=TODAY, effort="coarse", say=told.append, measured=measured)
+
+
+def measured(metric: str, value: float) -> tuple[Figure, ...]:
+    return (
+        Figure(
+            metric=metric, value=value, low=value * 0.99, high=value * 1.01, unit="rps", kind=EvidenceKind.MEASURED,
+            validated=True, source="run r1", as_of="2026-11-30",
+        ),
+    )  # fmt: skip
+
+
+def asking_for(what: str) -> Workload:
+    first, *rest = WORKLOAD.requests
+    return msgspec.structs.replace(WORKLOAD, requests=(msgspec.structs.replace(first, **{what: "x"}), *rest))
+
+
+def test_what_was_measured_stands_first_and_decides() -> None:
+    decision = decide(vllm=measured("goodput_rps", 1.0), openvino=measured("goodput_rps", 2.0))
+    assert [c.evidence[0].source for c in decision.candidates] == ["run r1", "run r1"]
+    assert (decision.verdict.pick, decision.verdict.decided_by) == ("openvino", "goodput_rps")
+
+
+def test_this_machine_is_measured_and_not_predicted() -> None:
+    decision = decide()
+    assert all("measure_here" in [x.code for x in c.caveats] for c in decision.candidates)
+    assert all(f.kind is EvidenceKind.CLAIMED for c in decision.candidates for f in c.evidence)
+
+
+def test_a_version_left_out_is_the_newest_known_and_another_one_is_doubted() -> None:
+    default, old = decide().candidates
+    assert default.version == "0.33.0"
+    assert "other_version" not in [x.code for x in default.caveats]
+    assert old.version == "2025.1.0"
+    assert "other_version" in [x.code for x in old.caveats]
+
+
+@pytest.mark.parametrize(("what", "code"), [("schema", "claimed_structured_output"), ("adapter", "fact_multi_lora")])
+def test_claims_and_facts_come_with_the_traffic_that_makes_them_matter(what: str, code: str) -> None:
+    assert traits_of(asking_for(what)) == {what}
+    assert code in [x.code for x in decide(workload=asking_for(what)).candidates[0].caveats]
+    assert code not in [x.code for x in decide().candidates[0].caveats]
+
+
+def test_what_others_claim_of_structured_output_is_held_against_the_pick() -> None:
+    assert "SqueezeBits reports" in decide(workload=asking_for("schema")).verdict.against
+
+
+def test_an_unknown_engine_is_refused() -> None:
+    plan = msgspec.structs.replace(PLAN, candidates=(CandidatePlan(engine="vlm"),))
+    with pytest.raises(UsageError, match="unknown engine 'vlm'"):
+        decide(plan)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import re
+import typing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from unmoor.choose.facts import load_facts
+from unmoor.choose.gates import HARDWARE_SUBJECTS
+from unmoor.cli.decide import command
+from unmoor.core.decision import Decision
+from unmoor.core.plan import Plan
+
+DOCS = Path(__file__).parent.parent.parent / "docs" / "reference"
+
+
+def fields_below(struct: type[msgspec.Struct]) -> set[str]:
+    """Every field name of a struct and of the structs inside it."""
+    names: set[str] = set()
+    for name, hint in typing.get_type_hints(struct).items():
+        names.add(name)
+        for inner in structs_in(hint):
+            names |= fields_below(inner)
+    return names
+
+
+def structs_in(hint: object) -> list[type[msgspec.Struct]]:
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return [hint]
+    return [found for arg in typing.get_args(hint) for found in structs_in(arg)]
+
+
+@pytest.mark.parametrize(("page", "struct"), [("plan.md", Plan), ("decide.md", Decision)])
+def test_every_key_has_its_line_on_the_page(page: str, struct: type[msgspec.Struct]) -> None:
+    words = set(re.findall(r"`([^`]+)`", (DOCS / page).read_text()))
+    words |= set(re.findall(r"\[+([\w.]+)\]", " ".join(words)))
+    assert fields_below(struct) - words - {"traffic.synthetic"} == set()
+
+
+def test_every_option_has_its_line_on_the_page() -> None:
+    page = (DOCS / "decide.md").read_text()
+    options = [name for param in command.params for name in param.opts if name.startswith("--")]
+    assert [name for name in options if f"| `{name}" not in page] == []
+
+
+def test_every_vendor_of_the_gates_has_its_name_on_the_page() -> None:
+    page = (DOCS / "plan.md").read_text()
+    assert [name for name in load_facts().named(HARDWARE_SUBJECTS) if f"`{name}`" not in page] == []
