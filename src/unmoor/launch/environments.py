@@ -62,7 +62,11 @@ class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def installed(engine_name: str) -> Installed | None:
     """The environment called `engine_name`; None where it is missing or not whole."""
-    root = engines_folder() / engine_name
+    return read_installed(engines_folder() / engine_name)
+
+
+def read_installed(root: Path) -> Installed | None:
+    """The environment in `root`; None where it is missing or not whole."""
     try:
         found = msgspec.json.decode((root / MARKER).read_bytes(), type=Installed)
     except (OSError, msgspec.DecodeError):
@@ -122,7 +126,7 @@ def install_environment(
     plan: InstallPlan, spec: InstallSpec, *, torch_index: str | None, say: Say, ask: Ask
 ) -> Installed:
     """The environment of `plan`, made if it is not whole or was made from other requirements."""
-    found = installed(plan.name)
+    found = read_installed(Path(plan.root))
     if found is not None and found.requirements == spec.requirements:
         say(f"{plan.title} {found.version} is installed already: {found.root}")
         return found

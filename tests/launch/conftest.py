@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from unmoor.engines.contract import LaunchSpec
+from unmoor.engines.registry import engine
+from unmoor.launch.environments import installed
+from unmoor.launch.models import find_model
+from unmoor.launch.process import RunningEngine, free_port, launch
+
+MODEL = "smollm2-135m-instruct"
+EMBEDDED = "openvino"
+
+
+def server_module(name: str) -> ModuleType:
+    """A module of the embedded engine's server that needs nothing of that engine's environment."""
+    folder = str(files("unmoor") / "launch" / "servers" / "openvino")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return import_module(name)
+
+
+@pytest.fixture(scope="session")
+def embedded_spec() -> LaunchSpec:
+    environment, model = installed(EMBEDDED), find_model(MODEL)
+    if environment is None or model is None:
+        pytest.skip(f"needs `unmoor engines install {EMBEDDED}` and `unmoor engines fetch {MODEL}`")
+    return LaunchSpec(
+        python=environment.python,
+        model_dir=model.root,
+        served_name="demo",
+        host="127.0.0.1",
+        port=free_port(),
+        threads=1,
+        context_tokens=1024,
+    )
+
+
+@pytest.fixture(scope="session")
+def embedded(embedded_spec: LaunchSpec, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEngine]:
+    log = tmp_path_factory.mktemp("embedded") / "engine.log"
+    settings = {"prefix_caching": True}
+    with launch(
+        engine(EMBEDDED), embedded_spec, settings, log_path=log, ready_timeout_s=120, say=lambda _: None
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def log_path(tmp_path: Path) -> Path:
+    return tmp_path / "logs" / "engine.log"

@@ -1,0 +1,291 @@
+"""The embedded engine's server: what it reads and writes, and the real engine behind it on a real socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from conftest import server_module
+
+from unmoor.launch.process import RunningEngine, tail
+
+wire = server_module("openai_wire")
+text = server_module("answer_text")
+Refusal = server_module("http_wire").Refusal
+
+
+def parse(asked: object, *, chat: bool = False) -> Any:  # noqa: ANN401 - the module's types are not importable here
+    return wire.parse(json.dumps(asked).encode(), chat=chat)
+
+
+REFUSED = [
+    ({"prompt": ""}, "prompt"),
+    ({"prompt": ["a", "b"]}, "prompt"),
+    ({"prompt": [1, 2]}, "prompt"),
+    ({}, "prompt"),
+    ({"prompt": "a", "n": 2}, "n"),
+    ({"prompt": "a", "logprobs": 3}, "logprobs"),
+    ({"prompt": "a", "guided_json": {}}, "guided_json"),
+    ({"prompt": "a", "temperature": -1}, "temperature"),
+    ({"prompt": "a", "temperature": "hot"}, "temperature"),
+    ({"prompt": "a", "temperature": True}, "temperature"),
+    ({"prompt": "a", "top_p": 0}, "top_p"),
+    ({"prompt": "a", "seed": 1.5}, "seed"),
+    ({"prompt": "a", "max_tokens": 0}, "max_tokens"),
+    ({"prompt": "a", "max_tokens": True}, "max_tokens"),
+    ({"prompt": "a", "stop": [""]}, "stop"),
+    ({"prompt": "a", "stop": 3}, "stop"),
+    ({"prompt": "a", "stream": "yes"}, "stream"),
+    ({"prompt": "a", "stream_options": []}, "stream_options"),
+    ({"prompt": "a", "response_format": "json"}, "response_format"),
+    ({"prompt": "a", "response_format": {"type": "json_schema", "json_schema": {"schema": 3}}}, "response_format"),
+    ({"prompt": "a", "model": 3}, "model"),
+]
+
+
+@pytest.mark.parametrize(("asked", "param"), REFUSED, ids=[json.dumps(asked) for asked, _ in REFUSED])
+def test_what_cannot_be_honoured_is_refused_with_the_field(asked: object, param: str) -> None:
+    with pytest.raises(Refusal) as raised:
+        parse(asked)
+    assert raised.value.body()["error"]["param"] == param
+    assert raised.value.body()["error"]["code"] == 400
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"3", b"\xff", b"[" * 100_000])
+def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
+    with pytest.raises(Refusal):
+        wire.parse(body, chat=False)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [None, [], "hi", [3], [{"content": "no role"}], [{"role": "user", "content": 3}],
+     [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]],
+)  # fmt: skip
+def test_messages_that_are_no_text_are_refused(messages: object) -> None:
+    with pytest.raises(Refusal):
+        parse({"messages": messages}, chat=True)
+
+
+def test_text_parts_are_joined_and_max_completion_tokens_is_understood() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    ask = parse({"messages": [{"role": "user", "content": parts}], "max_completion_tokens": 7}, chat=True)
+    assert ask.messages == [{"role": "user", "content": "ab"}]
+    assert ask.max_tokens == 7
+
+
+def pieces_of(tokens: list[str], stops: tuple[str, ...] = ()) -> Iterator[str]:
+    """What `Text` releases when `tokens` come one by one; bytes of a split character are shown as U+FFFD."""
+    raw = [token.encode("latin-1") for token in tokens]
+
+    def decode(ids: list[int]) -> str:
+        return b"".join(raw[one] for one in ids).decode(errors="replace")
+
+    made = text.Text(decode, stops)
+    for at in range(len(raw)):
+        yield made.add([at], last=at == len(raw) - 1)
+
+
+def test_a_character_of_several_tokens_comes_whole() -> None:
+    star = [chr(byte) for byte in "★".encode()]
+    assert list(pieces_of(["a", *star, "b"])) == ["a", "", "", "★", "b"]
+
+
+def test_a_character_cut_off_at_the_end_is_shown_as_cut_off() -> None:
+    assert "".join(pieces_of(["a", "\xe2", "\x98"])).startswith("a")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "stops", "released"),
+    [
+        (["one", " STO", "P two"], ("STOP",), "one "),
+        (["one", " STO", "NE"], ("STOP",), "one STONE"),
+        (["ab", "c"], ("c", "b"), "a"),
+        (["x"], ("x",), ""),
+        (["aa", "ab"], ("aab",), "a"),
+    ],
+)
+def test_stop_texts_never_leak_and_what_only_looked_like_one_does_come(
+    tokens: list[str], stops: tuple[str, ...], released: str
+) -> None:
+    got = ""
+    for piece in pieces_of(tokens, stops):
+        got += piece
+    assert got == released
+
+
+# The real engine.
+
+
+def post(running: RunningEngine, path: str, asked: dict[str, Any]) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection(running.host, running.port, timeout=60)
+    connection.request("POST", path, json.dumps(asked), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    return response.status, json.loads(body)
+
+
+def stream(running: RunningEngine, path: str, asked: dict[str, Any]) -> list[Any]:
+    connection = http.client.HTTPConnection(running.host, running.port, timeout=60)
+    connection.request("POST", path, json.dumps({**asked, "stream": True}))
+    lines = connection.getresponse().read().decode().split("\n\n")
+    connection.close()
+    assert lines[-2:] == ["data: [DONE]", ""]
+    return [json.loads(line.removeprefix("data: ")) for line in lines[:-2]]
+
+
+def get(running: RunningEngine, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(running.host, running.port, timeout=60)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    body = response.read().decode()
+    connection.close()
+    return response.status, body
+
+
+def gauge(running: RunningEngine, name: str) -> float:
+    _, body = get(running, "/metrics")
+    return next(float(line.split()[1]) for line in body.splitlines() if line.startswith(f"openvino_{name} "))
+
+
+def until(true: Callable[[], bool], *, within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline and not true():
+        time.sleep(0.05)
+    return true()
+
+
+CAPITAL = {"model": "demo", "prompt": "The capital of France is", "max_tokens": 4, "temperature": 0}
+LONG = {"model": "demo", "prompt": "Count: one, two,", "max_tokens": 900, "temperature": 0, "ignore_eos": True}
+CHAT = {"model": "demo", "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
+
+
+@pytest.mark.real_engine
+def test_a_clear_answer_is_right_whole_and_streamed(embedded: RunningEngine) -> None:
+    status, whole = post(embedded, "/v1/completions", CAPITAL)
+    assert status == 200
+    assert whole["choices"][0]["text"].startswith(" Paris")
+    assert whole["usage"] == {"prompt_tokens": 5, "completion_tokens": 4, "total_tokens": 9}
+    events = stream(embedded, "/v1/completions", CAPITAL)
+    assert "".join(event["choices"][0]["text"] for event in events) == whole["choices"][0]["text"]
+    assert events[-1]["choices"][0]["finish_reason"] == "length"
+
+
+@pytest.mark.real_engine
+def test_a_chat_streams_the_role_first_and_the_usage_last(embedded: RunningEngine) -> None:
+    events = stream(embedded, "/v1/chat/completions", {**CHAT, "stream_options": {"include_usage": True}})
+    assert events[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert events[1]["choices"][0]["delta"]["content"]
+    assert events[-1]["choices"] == []
+    assert events[-1]["usage"]["completion_tokens"] == 8
+    # It is not told what came from the cache, so nothing is claimed.
+    assert "prompt_tokens_details" not in events[-1]["usage"]
+
+
+@pytest.mark.real_engine
+def test_a_schema_is_obeyed_and_one_that_cannot_be_used_breaks_nothing(embedded: RunningEngine) -> None:
+    def form(schema: dict[str, Any]) -> dict[str, Any]:
+        return {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}}
+
+    number = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": False}
+    status, body = post(embedded, "/v1/chat/completions", {**CHAT, "max_tokens": 40, **form(number)})
+    assert status == 200
+    assert json.loads(body["choices"][0]["message"]["content"])["n"] in {1, 2}
+    status, body = post(embedded, "/v1/completions", {**CAPITAL, **form({"type": "nonsense"})})
+    assert (status, body["error"]["param"]) == (400, "response_format")
+    assert post(embedded, "/v1/completions", CAPITAL)[0] == 200
+    assert "nonsense" not in tail(embedded.log_path)
+
+
+@pytest.mark.real_engine
+@pytest.mark.parametrize(
+    ("path", "asked", "status"),
+    [
+        ("/v1/completions", {**CAPITAL, "model": "other"}, 404),
+        ("/v1/completions", {**CAPITAL, "prompt": "word " * 1100}, 400),
+        ("/v1/completions", {**CAPITAL, "max_tokens": 1020}, 400),
+        ("/v1/completions", {**CAPITAL, "n": 3}, 400),
+        ("/v1/nothing", CAPITAL, 404),
+        ("/health", CAPITAL, 405),
+    ],
+)
+def test_bad_requests_get_openai_shaped_errors(
+    embedded: RunningEngine, path: str, asked: dict[str, Any], status: int
+) -> None:
+    seen, body = post(embedded, path, asked)
+    assert seen == status
+    assert set(body["error"]) == {"message", "type", "param", "code"}
+
+
+@pytest.mark.real_engine
+def test_requests_share_steps_and_a_stop_text_ends_one(embedded: RunningEngine) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        stop = {**CAPITAL, "max_tokens": 40, "stop": ["\n"]}
+        answers = list(pool.map(lambda _: post(embedded, "/v1/completions", stop), range(8)))
+    for status, body in answers:
+        assert status == 200
+        assert body["choices"][0]["text"] == " Paris."
+        assert body["choices"][0]["finish_reason"] == "stop"
+
+
+@pytest.mark.real_engine
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_client_that_leaves_frees_its_place(embedded: RunningEngine, streamed: bool) -> None:  # noqa: FBT001 - a parameter
+    connection = http.client.HTTPConnection(embedded.host, embedded.port, timeout=60)
+    connection.request("POST", "/v1/completions", json.dumps({**LONG, "stream": streamed}))
+    assert until(lambda: gauge(embedded, "requests_running") == 1, within_s=10)
+    connection.close()
+    assert until(lambda: gauge(embedded, "requests_running") == 0, within_s=3)
+
+
+@pytest.mark.real_engine
+def test_one_connection_serves_many_requests(embedded: RunningEngine) -> None:
+    connection = http.client.HTTPConnection(embedded.host, embedded.port, timeout=60)
+    connection.connect()
+    first = connection.sock
+    for path in ("/v1/models", "/health", "/v1/models"):
+        connection.request("GET", path)
+        assert connection.getresponse().read()
+    connection.request("POST", "/v1/completions", json.dumps({**CAPITAL, "stream": True}))
+    assert connection.getresponse().read().endswith(b"data: [DONE]\n\n")
+    connection.request("GET", "/health")
+    assert connection.getresponse().status == 200
+    assert connection.sock is first
+    connection.close()
+
+
+@pytest.mark.real_engine
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"GET /health HTTP/2.0\r\n\r\n", b"400"),
+        (b"POST /v1/completions HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400"),
+        (b"POST /v1/completions HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n", b"413"),
+        (b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"411"),
+        (b"GET /health HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", b"431"),
+    ],
+)
+def test_broken_http_is_refused_and_the_connection_closed(embedded: RunningEngine, sent: bytes, status: bytes) -> None:
+    with socket.create_connection((embedded.host, embedded.port), timeout=10) as client:
+        client.sendall(sent)
+        got = b""
+        while piece := client.recv(65536):
+            got += piece
+    assert got.split(b" ", 2)[1] == status
+
+
+@pytest.mark.real_engine
+def test_metrics_count_tokens(embedded: RunningEngine) -> None:
+    before = gauge(embedded, "generation_tokens_total")
+    post(embedded, "/v1/completions", CAPITAL)
+    assert gauge(embedded, "generation_tokens_total") == before + 4
+    assert 0 <= gauge(embedded, "kv_cache_usage") <= 1
+    assert gauge(embedded, "requests_waiting") == 0
