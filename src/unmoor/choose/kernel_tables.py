@@ -1,0 +1,200 @@
+"""How long one iteration takes on a GPU: the tables that ship, and interpolation in them."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+_TABLES = importlib.resources.files("unmoor.choose") / "tables"
+_MANIFEST = "llama-3.1-70b-fp8.json"
+
+
+class TableOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a table comes from: who measured, which model and engine's version, when it was sampled (ISO date)."""
+
+    source: str
+    model: str
+    tables_name: str
+    tables_version: str
+    as_of: str
+
+
+class StepTable(Protocol):
+    """What the simulation needs to know of one replica's hardware."""
+
+    @property
+    def kv_tokens(self) -> int:
+        """Tokens that fit the KV pool."""
+
+    @property
+    def origin(self) -> TableOrigin:
+        """Where the times come from."""
+
+    def step_s(
+        self, prefills: int, new_tokens: int, cached_tokens: int, decodes: int, decode_kv_tokens: float
+    ) -> float:
+        """Seconds of one iteration; token counts are sums over the requests of their kind.
+
+        `cached_tokens` are those of the prefills that are in the KV pool already: a cached prefix, earlier chunks.
+        """
+
+
+TableFinder = Callable[[str, str, str, str, int], StepTable | None]
+"""(model, weights, device, tables_name, tp) to its table; None where there is none."""
+
+
+class TableRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One table of the manifest."""
+
+    device: str
+    tables_name: str
+    tables_version: str
+    tp: int
+    kv_tokens: int
+    memory_fraction: float
+    memory_fraction_kind: str
+    error_median: float
+    error_p95: float
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What ships, where it comes from and how it was changed; `error_*` is interpolation against the live model."""
+
+    model: str
+    weights: str
+    aliases: tuple[str, ...]
+    unit: str
+    origin: str
+    origin_version: str
+    origin_sha256: str
+    copyright: str
+    licence: str
+    modified: str
+    made_on: str
+    file: str
+    file_sha256: str
+    held_out_shapes: int
+    error_median: float
+    error_p95: float
+    tables: tuple[TableRow, ...]
+
+
+class _Curve:
+    """A function of one number, linear between knots and beyond the last two."""
+
+    __slots__ = ("_at", "_value")
+
+    def __init__(self, at: NDArray[np.float32], value: NDArray[np.float32]) -> None:
+        self._at: list[float] = at.tolist()
+        self._value: list[float] = value.tolist()
+
+    def __call__(self, x: float) -> float:
+        at, value = self._at, self._value
+        i = min(max(bisect_right(at, x) - 1, 0), len(at) - 2)
+        return value[i] + (value[i + 1] - value[i]) * (x - at[i]) / (at[i + 1] - at[i])
+
+
+class _Surface:
+    """A function of two numbers, bilinear in its cells and beyond the outer ones."""
+
+    __slots__ = ("_columns", "_rows", "_value")
+
+    def __init__(self, rows: NDArray[np.float32], columns: NDArray[np.float32], value: NDArray[np.float32]) -> None:
+        self._rows: list[float] = rows.tolist()
+        self._columns: list[float] = columns.tolist()
+        self._value: list[list[float]] = value.tolist()
+
+    def __call__(self, x: float, y: float) -> float:
+        rows, columns = self._rows, self._columns
+        i = min(max(bisect_right(rows, x) - 1, 0), len(rows) - 2)
+        j = min(max(bisect_right(columns, y) - 1, 0), len(columns) - 2)
+        u = (x - rows[i]) / (rows[i + 1] - rows[i])
+        v = (y - columns[j]) / (columns[j + 1] - columns[j])
+        here, below = self._value[i], self._value[i + 1]
+        return (1 - u) * ((1 - v) * here[j] + v * here[j + 1]) + u * ((1 - v) * below[j] + v * below[j + 1])
+
+
+_NO_ORIGIN = TableOrigin(source="", model="", tables_name="", tables_version="", as_of="")
+
+
+class KernelTable:
+    """One (device, engine, TP) of the shipped tables."""
+
+    def __init__(
+        self, parts: Mapping[str, NDArray[np.float32]], *, kv_tokens: int, origin: TableOrigin = _NO_ORIGIN
+    ) -> None:
+        self.kv_tokens = kv_tokens
+        self.origin = origin
+        self._prefill_rest = _Curve(parts["tokens"], parts["tokens_s"])
+        self._decode_rest = _Curve(parts["decodes"], parts["decodes_s"])
+        self._prefills: list[float] = parts["axis/prefills"].tolist()
+        self._context = [_Surface(parts["axis/new"], parts["axis/cached"], layer) for layer in parts["context_s"]]
+        self._attention = _Surface(parts["axis/decode_counts"], parts["axis/kv"], parts["attention_s"])
+
+    @classmethod
+    def of_arrays(
+        cls, arrays: Mapping[str, Any], key: str, *, kv_tokens: int, origin: TableOrigin = _NO_ORIGIN
+    ) -> KernelTable:
+        """The table under `key` ("device/engine/tp") in arrays as the file holds them."""
+        axes = ("axis/prefills", "axis/new", "axis/cached", "axis/decode_counts", "axis/kv")
+        names = ("tokens", "tokens_s", "decodes", "decodes_s", "context_s", "attention_s")
+        parts = {name: arrays[name] for name in axes} | {name: arrays[f"{key}/{name}"] for name in names}
+        return cls(parts, kv_tokens=kv_tokens, origin=origin)
+
+    def step_s(
+        self, prefills: int, new_tokens: int, cached_tokens: int, decodes: int, decode_kv_tokens: float
+    ) -> float:
+        """Seconds of one iteration (see `StepTable`); 0.0 for an empty one.
+
+        The live model takes the mean shape of the prefills and the mean KV of the decodes, and so does this.
+        """
+        attention = self._attention(decodes, decode_kv_tokens / decodes) if decodes else 0.0
+        if not prefills:
+            return self._decode_rest(decodes) + attention if decodes else 0.0
+        return (
+            self._prefill_rest(new_tokens + decodes)
+            + self._context_s(prefills, new_tokens / prefills, cached_tokens / prefills)
+            + attention
+        )
+
+    def _context_s(self, prefills: int, new: float, cached: float) -> float:
+        at = self._prefills
+        i = min(max(bisect_right(at, prefills) - 1, 0), len(at) - 2)
+        here = self._context[i](new, cached)
+        if at[i] == prefills:
+            return here
+        return here + (self._context[i + 1](new, cached) - here) * (prefills - at[i]) / (at[i + 1] - at[i])
+
+
+@functools.cache
+def shipped_manifest() -> Manifest:
+    """The manifest of the tables that ship."""
+    return msgspec.json.decode((_TABLES / _MANIFEST).read_bytes(), type=Manifest)
+
+
+@functools.cache
+def find_table(model: str, weights: str, device: str, tables_name: str, tp: int) -> KernelTable | None:
+    """The shipped table for a model (any alias, with or without its publisher), or None where none ships."""
+    manifest = shipped_manifest()
+    known = {name.lower() for name in (manifest.model, manifest.model.rpartition("/")[2], *manifest.aliases)}
+    if model.rpartition("/")[2].lower() not in known or weights.lower() != manifest.weights:
+        return None
+    row = next((r for r in manifest.tables if (r.device, r.tables_name, r.tp) == (device, tables_name, tp)), None)
+    if row is None:
+        return None
+    origin = TableOrigin(
+        source=f"{manifest.origin} {manifest.origin_version}, tables of {row.tables_name} {row.tables_version}",
+        model=manifest.model,
+        tables_name=row.tables_name,
+        tables_version=row.tables_version,
+        as_of=manifest.made_on,
+    )
+    with (_TABLES / manifest.file).open("rb") as file, np.load(file) as arrays:
+        return KernelTable.of_arrays(arrays, f"{device}/{tables_name}/{tp}", kv_tokens=row.kv_tokens, origin=origin)
