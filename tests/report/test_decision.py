@@ -208,3 +208,8 @@ def test_a_range_without_one_end_says_so() -> None:
     assert band(figure("x", (None, None, 2.0), "rps")) == "up to 2"
     assert band(figure("x", (None, None, None), "rps")) == "no range"
     assert band(figure("x", (None, 2.0, 2.0), "rps")) == "about 2"
+
+
+def test_a_source_is_named_once_and_pointed_to_by_number() -> None:
+    html = decision_page.render(DECISION)
+    assert html.count("<li>tables, 2026-11-30</li>") == len(DECISION.candidates)

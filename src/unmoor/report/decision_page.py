@@ -10,7 +10,7 @@ import msgspec
 
 from unmoor.core.decision import Decision, GateResult
 from unmoor.core.evidence import Figure
-from unmoor.report.words import band, kind_of, name_of, number, shared_caveats, titled, unit_of
+from unmoor.report.words import band, kind_of, name_of, number, shared_caveats, sources_of, titled, unit_of
 
 RATE = "max_rate_at_slo_rps"
 _WIDTH, _LEFT, _ROW = 960, 210, 26
@@ -68,7 +68,14 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        band=band, gate_word=gate_word, kind_of=kind_of, name_of=name_of, number=number, titled=titled, unit_of=unit_of
+        band=band,
+        gate_word=gate_word,
+        kind_of=kind_of,
+        name_of=name_of,
+        number=number,
+        sources_of=sources_of,
+        titled=titled,
+        unit_of=unit_of,
     )
     return environment
 

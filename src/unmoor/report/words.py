@@ -72,3 +72,8 @@ def shared_caveats(candidates: Sequence[CandidateReport]) -> tuple[Caveat, ...]:
         return ()
     first, *rest = candidates
     return tuple(caveat for caveat in first.caveats if all(caveat in other.caveats for other in rest))
+
+
+def sources_of(figures: Sequence[Figure]) -> list[str]:
+    """Each source with its date once, in order of first use."""
+    return list(dict.fromkeys(f"{figure.source}, {figure.as_of}" for figure in figures))
