@@ -1,0 +1,116 @@
+"""`unmoor bakeoff` and `unmoor report` as a user runs them: what goes wrong, and a small real one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from unmoor.bakeoff.result import BakeoffResult
+from unmoor.launch.environments import installed
+from unmoor.launch.models import find_model
+
+ROOT = Path(__file__).parent.parent.parent
+LOCAL = ROOT / "examples" / "local" / "plan.toml"
+MODEL = "smollm2-135m-instruct"
+
+
+def unmoor(*args: str | Path, home: Path | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    env = os.environ if home is None else {**os.environ, "UNMOOR_HOME": str(home)}
+    return subprocess.run(
+        [sys.executable, "-m", "unmoor.cli", *map(str, args)],
+        capture_output=True, text=True, check=False, env=env, cwd=cwd,
+    )  # fmt: skip
+
+
+def plan(folder: Path, *replaced: tuple[str, str]) -> Path:
+    text = LOCAL.read_text()
+    for old, new in replaced:
+        assert old in text
+        text = text.replace(old, new)
+    path = folder / "plan.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_candidate_that_is_not_installed_is_an_error_with_the_way_to_it(tmp_path: Path) -> None:
+    found = unmoor("bakeoff", LOCAL, "--runs", tmp_path / "runs", home=tmp_path / "home")
+    assert found.returncode == 1
+    assert "'openvino' is not installed here" in found.stderr
+    assert "hint: unmoor engines install openvino" in found.stderr
+    assert found.stdout == ""
+    assert not (tmp_path / "runs").exists()
+
+
+def test_where_every_candidate_is_optional_and_none_is_here_it_is_an_error_too(tmp_path: Path) -> None:
+    only = plan(tmp_path, ('engine = "openvino"', 'engine = "openvino"\noptional = true'))
+    found = unmoor("bakeoff", only, "--json", home=tmp_path / "home", cwd=tmp_path)
+    assert found.returncode == 1
+    assert "skipped, as the plan allows: vllm" in found.stderr
+    assert "hint:" in found.stderr
+
+
+def test_an_engine_that_nobody_knows_is_the_users_mistake(tmp_path: Path) -> None:
+    found = unmoor("bakeoff", plan(tmp_path, ('"openvino"', '"openvina"')), home=tmp_path / "home")
+    assert found.returncode == 2
+    assert "did you mean 'openvino'?" in found.stderr
+
+
+@pytest.mark.parametrize("inside", ["", "run.json"])
+def test_a_folder_without_a_run_is_no_run(tmp_path: Path, inside: str) -> None:
+    if inside:
+        (tmp_path / inside).write_text("{")
+    found = unmoor("report", tmp_path)
+    assert found.returncode == 1
+    assert "hint:" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def _missing() -> str:
+    if installed("openvino") is None:
+        return "the embedded engine is not installed: unmoor engines install openvino"
+    if find_model(MODEL) is None:
+        return f"the demo model is not here: unmoor engines fetch {MODEL}"
+    return ""
+
+
+@pytest.mark.real_engine
+@pytest.mark.skipif(bool(_missing()), reason=_missing() or "-")
+def test_a_small_bakeoff_on_the_embedded_engine_finds_what_a_prefix_cache_is_worth(tmp_path: Path) -> None:
+    """Three settings, two starts each, real tokens; and everything that is owed afterwards, from the same run."""
+    small = plan(tmp_path, ("requests = 14", "requests = 8"), ("rate_rps = 1.5", "rate_rps = 2.0"))
+    first = unmoor("bakeoff", small, "--json", "--runs", tmp_path / "runs", "--html", tmp_path / "page.html")
+    assert first.returncode == 0, first.stderr
+    result = msgspec.json.decode(first.stdout, type=BakeoffResult)
+    engine = next(engine for engine in result.engines if engine.engine == "openvino")
+    assert result.finished
+    assert len(engine.trials) >= 3
+    assert all(trial.blocks >= 2 for trial in engine.trials)
+    assert all(trial.failures == 0 for trial in engine.trials)
+    cached = engine.trial("prefix_caching=true")
+    assert cached is not None
+    ratio = next(found for found in cached.against_defaults if found.metric == "scheduled_e2e_s")
+    assert ratio.effect is not None
+    assert ratio.effect < 1, "three quarters of every prompt need no second prefill"
+    codes = {caveat.code for trial in engine.trials for caveat in trial.caveats}
+    assert not codes & {"prompt_length_off", "short_outputs", "usage_not_reported", "failed_requests"}
+    assert "<svg" in (tmp_path / "page.html").read_text()
+    (run,) = (tmp_path / "runs").iterdir()
+    again = unmoor("report", run, "--json")
+    assert json.loads(again.stdout) == json.loads(first.stdout)
+    _assert_nothing_is_repeated(small, tmp_path / "runs", json.loads(first.stdout))
+
+
+def _assert_nothing_is_repeated(small: Path, runs: Path, first: Any) -> None:  # noqa: ANN401 - JSON as it was parsed
+    (records,) = runs.glob("*/records.jsonl")
+    before = records.read_bytes()
+    second = unmoor("bakeoff", small, "--json", "--runs", runs)
+    assert second.returncode == 0
+    assert records.read_bytes() == before
+    assert json.loads(second.stdout)["engines"] == first["engines"]
