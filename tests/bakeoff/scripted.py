@@ -53,7 +53,7 @@ warmup_requests = 1
 
 
 class Scripted:
-    """An engine whose prefix cache makes it `spared_s` faster to the first token, and that refuses to run one only."""
+    """An engine whose prefix cache, or running four, make it faster to the first token; it refuses to run one only."""
 
     known_version = "1"
     tables_name: str | None = None
@@ -81,16 +81,25 @@ class Scripted:
     )
 
     def __init__(
-        self, name: str = "scripted", *, spared_s: float = 0.15, weights: str = "q4", broken: bool = False
+        self,
+        name: str = "scripted",
+        *,
+        spared_s: float = 0.15,
+        spared_by_four_s: float = 0.0,
+        weights: str = "q4",
+        broken: bool = False,
     ) -> None:
         self.name = name
         self.title = name.capitalize()
         self.cpu_weights = weights
         self.spared_s = spared_s
+        self.spared_by_four_s = spared_by_four_s
         self.broken = broken
 
     def command(self, spec: LaunchSpec, settings: Settings) -> Command:
-        script = Script(ttft_s=0.2 - (self.spared_s if settings.get("prefix_caching") else 0.0), gap_s=0.002)
+        spared_s = self.spared_s if settings.get("prefix_caching") else 0.0
+        spared_s += self.spared_by_four_s if settings.get("max_running") == 4 else 0.0
+        script = Script(ttft_s=0.2 - spared_s, gap_s=0.002)
         refuses = self.broken or settings.get("max_running") == 1
         option = "--no-such-option" if refuses else "--script"
         argv = (spec.python, "-m", "unmoor.fake.engine", "--port", str(spec.port), option)

@@ -186,6 +186,21 @@ def test_where_no_setting_matters_repeats_are_added_and_then_the_effect_is_said_
     assert any("one more repeat" in line for line in said)
 
 
+def test_where_two_knobs_help_alone_they_are_tried_together_and_a_second_start_repeats_nothing(tmp_path: Path) -> None:
+    text = PLAN.replace("blocks = 2", "blocks = 1").replace("settings = 3", "settings = 4")
+    engine = Scripted(spared_s=0.07, spared_by_four_s=0.1)
+    end, said = run(tmp_path, engine, plan_text=text)
+    (report,) = end.result.engines
+    together = report.trials[-1]
+    assert set(together.settings) == {"prefix_caching", "max_running"}
+    assert report.best == together.name
+    assert "not_interleaved" in {caveat.code for caveat in together.caveats}
+    assert any("more than one knob helped" in line for line in said)
+    again, said_again = run(tmp_path, engine, plan_text=text)
+    assert again.result.engines == end.result.engines
+    assert any("nothing was run" in line for line in said_again)
+
+
 def test_an_engine_that_does_not_start_stops_itself_and_not_the_others(tmp_path: Path) -> None:
     text = PLAN.replace("blocks = 2", "blocks = 1")
     end, _ = run(tmp_path, Scripted("broken", broken=True), Scripted("whole"), plan_text=text)
