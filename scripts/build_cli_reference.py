@@ -15,15 +15,15 @@ HEAD = """\
 
 Made by `python scripts/build_cli_reference.py` from the verbs themselves; do not edit it by hand.
 
-Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 the world's failure (an engine
-that died, a disk that is full), 2 the user's mistake (an unknown key, a missing file), 130 interrupted.
+Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 the world's failure (an
+engine that died, a disk that is full), 2 the user's mistake (an unknown key, a missing file), 130 interrupted.
 """
 
 
 def helps(command: click.Command, path: str, parent: click.Context | None = None) -> Iterator[tuple[str, str]]:
     """Every command's path with its help text, 100 columns wide, the group before its verbs."""
     context = click.Context(
-        command, info_name=path.split()[-1], parent=parent, max_content_width=100, terminal_width=100
+        command, info_name=path.rsplit(maxsplit=1)[-1], parent=parent, max_content_width=100, terminal_width=100
     )
     context.help_option_names = ["-h", "--help"]
     yield path, command.get_help(context)
