@@ -97,7 +97,7 @@ class _Curve:
 
     def __call__(self, x: float) -> float:
         at, value = self._at, self._value
-        i = min(max(bisect_right(at, x) - 1, 0), len(at) - 2)
+        i = bisect_right(at, x, 1, len(at) - 1) - 1  # the cell, the first and last also for what is beyond
         return value[i] + (value[i + 1] - value[i]) * (x - at[i]) / (at[i + 1] - at[i])
 
 
@@ -113,12 +113,14 @@ class _Surface:
 
     def __call__(self, x: float, y: float) -> float:
         rows, columns = self._rows, self._columns
-        i = min(max(bisect_right(rows, x) - 1, 0), len(rows) - 2)
-        j = min(max(bisect_right(columns, y) - 1, 0), len(columns) - 2)
+        i = bisect_right(rows, x, 1, len(rows) - 1) - 1
+        j = bisect_right(columns, y, 1, len(columns) - 1) - 1
         u = (x - rows[i]) / (rows[i + 1] - rows[i])
         v = (y - columns[j]) / (columns[j + 1] - columns[j])
         here, below = self._value[i], self._value[i + 1]
-        return (1 - u) * ((1 - v) * here[j] + v * here[j + 1]) + u * ((1 - v) * below[j] + v * below[j + 1])
+        left = here[j] + u * (below[j] - here[j])
+        right = here[j + 1] + u * (below[j + 1] - here[j + 1])
+        return left + v * (right - left)
 
 
 _NO_ORIGIN = TableOrigin(source="", model="", tables_name="", tables_version="", as_of="")
@@ -166,7 +168,7 @@ class KernelTable:
 
     def _context_s(self, prefills: int, new: float, cached: float) -> float:
         at = self._prefills
-        i = min(max(bisect_right(at, prefills) - 1, 0), len(at) - 2)
+        i = bisect_right(at, prefills, 1, len(at) - 1) - 1
         here = self._context[i](new, cached)
         if at[i] == prefills:
             return here

@@ -11,6 +11,7 @@ import msgspec
 from unmoor.choose.arrivals import first_or_again, spread_ticks, ticks_coarsely
 from unmoor.choose.capacity import deal, fast_end, highest_rate, meets_at, slow_end
 from unmoor.choose.kernel_tables import StepTable, TableFinder, find_table
+from unmoor.choose.predict_extra import INSTALL
 from unmoor.choose.predicted_figures import Answer, Question, Search, evidence_of, is_steady
 from unmoor.choose.prediction_error import shipped_error
 from unmoor.core.evidence import Caveat, Figure
@@ -108,7 +109,10 @@ def _nothing(code: str, text: str) -> Prediction:
 
 def _no_table(model: ModelPlan, hardware: HardwarePlan, engine: Engine) -> Prediction:
     what = f"{model.name} {model.weights} on {hardware.count} × {hardware.device} with {engine.title}"
-    text = f"Nothing is predicted: no kernel table for {what} is at hand, or the model leaves no room for a KV pool."
+    text = (
+        f"Nothing is predicted: no kernel table for {what} is at hand, or the model leaves no room for a KV pool. "
+        f"Tables of more models and NVIDIA devices come with {INSTALL}."
+    )
     return _nothing("no_kernel_table", text)
 
 

@@ -108,7 +108,10 @@ class Replica:
         self._chains = chains.of_request if scheduler.prefix_caching else ((),) * len(requests)
         self._table = table
         self._rules = scheduler
-        self._patience = patience
+        limits = (patience.ttft_s, patience.tpot_s, patience.e2e_s) if patience else (None, None, None)
+        self._limits = tuple(math.inf if limit is None else limit for limit in limits)
+        self._misses_allowed = patience.misses if patience else math.inf
+        self._gave_up = False
         self._pool = KvPool(table.kv_tokens, chains.tokens)
         self._waiting: deque[_Seat] = deque()
         self._prefilling: list[_Seat] = []
@@ -129,7 +132,7 @@ class Replica:
 
     def run(self) -> Outcomes:
         """Every request's outcome. Ends when all have ended or failed, or when patience does."""
-        while not self._out_of_patience():
+        while not self._gave_up:
             self._arrive()
             chunks = self._form_prefill()
             if chunks:
@@ -141,8 +144,8 @@ class Replica:
             elif self._next < len(self._requests):
                 self._now = self._requests[self._next].arrival_s
             else:
-                return self._outcomes(gave_up=False)
-        return self._outcomes(gave_up=True)
+                return self._outcomes()
+        return self._outcomes()
 
     def _arrive(self) -> None:
         while self._next < len(self._requests) and self._requests[self._next].arrival_s <= self._now:
@@ -173,7 +176,7 @@ class Replica:
                 return chunks
             chunks.append((seat, min(seat.prompt - seat.done, budget)))
             budget -= chunks[-1][1]
-        while budget > 0 and self._waiting and self._running < self._rules.max_running:
+        while self._waiting and budget > 0 and len(self._prefilling) + len(self._decoding) < self._rules.max_running:
             seat = self._waiting[0]
             if not self._seat(seat, budget):
                 break
@@ -182,10 +185,6 @@ class Replica:
             chunks.append((seat, min(seat.prompt - seat.done, budget)))
             budget -= chunks[-1][1]
         return chunks
-
-    @property
-    def _running(self) -> int:
-        return len(self._prefilling) + len(self._decoding)
 
     def _seat(self, seat: _Seat, budget: int) -> bool:
         """Whether the request was admitted: its whole prompt, and its answer where that is reserved, fit the pool."""
@@ -310,14 +309,11 @@ class Replica:
             self._judge(bound, math.inf)
 
     def _judge(self, bound: int, seen_s: float) -> None:
-        if self._patience is not None:
-            limit = (self._patience.ttft_s, self._patience.tpot_s, self._patience.e2e_s)[bound]
-            self._misses[bound] += limit is not None and seen_s > limit
+        if seen_s > self._limits[bound]:
+            self._misses[bound] += 1
+            self._gave_up = self._gave_up or self._misses[bound] > self._misses_allowed
 
-    def _out_of_patience(self) -> bool:
-        return self._patience is not None and max(self._misses) > self._patience.misses
-
-    def _outcomes(self, *, gave_up: bool) -> Outcomes:
+    def _outcomes(self) -> Outcomes:
         return Outcomes(
             arrival_s=np.array([r.arrival_s for r in self._requests], dtype=np.float64),
             first_token_s=self._first,
@@ -330,7 +326,7 @@ class Replica:
             blocked=self._blocked,
             preemptions=self._preemptions,
             iterations=self._iterations,
-            gave_up=gave_up,
+            gave_up=self._gave_up,
         )
 
 
