@@ -1,7 +1,7 @@
 """What a bake-off writes into its run directory beside the records, and reads back: enough to report for ever.
 
 traffic.json          lengths and arrivals of the requests, and their profile; no text
-events.jsonl          machine, contenders, trials, failed_trial (kinds of this file) among the store's own
+events.jsonl          machine, contenders, trials, failed_trial, finished (kinds of this file) among the store's own
 """
 
 from __future__ import annotations
@@ -97,13 +97,29 @@ def note_failed(store: RunStore, contender: Contender, trial: str, reason: str) 
     store.event("failed_trial", details={"of": msgspec.to_builtins(contender), "trial": trial, "reason": reason})
 
 
+def note_finished(store: RunStore) -> None:
+    """Notes that nothing is left to measure of who takes part. Raises RunError."""
+    store.event("finished")
+
+
+def finished(events: Sequence[Event]) -> bool:
+    """Whether everything was measured of those who took part at the last start."""
+    kinds = [event.kind for event in events if event.kind in {"contenders", "finished"}]
+    return kinds[-1:] == ["finished"]
+
+
 def machine_of(events: Sequence[Event]) -> Machine | None:
-    """The machine as it was at the first start, with the doubts of every start; None before any."""
-    seen = [msgspec.convert(event.details["machine"], Machine) for event in events if event.kind == "machine"]
-    if not seen:
+    """The machine as it was at the first start, with the doubts of every start that measured; None before any."""
+    starts: list[tuple[Machine, bool]] = []
+    for event in events:
+        if event.kind == "machine":
+            starts.append((msgspec.convert(event.details["machine"], Machine), False))
+        elif event.kind == "block_started" and starts:
+            starts[-1] = (starts[-1][0], True)
+    if not starts:
         return None
-    doubts = {doubt.code: doubt for machine in seen for doubt in machine.caveats}
-    return msgspec.structs.replace(seen[0], caveats=tuple(doubts.values()))
+    doubts = {doubt.code: doubt for machine, measured in starts if measured for doubt in machine.caveats}
+    return msgspec.structs.replace(starts[0][0], caveats=tuple(doubts.values()))
 
 
 def contenders_of(events: Sequence[Event]) -> tuple[tuple[Contender, ...], tuple[Skipped, ...]]:

@@ -105,8 +105,8 @@ class _Road:
         except (Stopped, KeyboardInterrupt):
             self.say("interrupted: what was measured stays, and the same command resumes")
             return True
-        if not self.lost and not any(event.kind == "finished" for event in self.store.events()):
-            self.store.event("finished")
+        if not self.lost:
+            ledger.note_finished(self.store)
         if not self._measured and not self.lost:
             self.say("everything was measured before; nothing was run")
         return False
@@ -118,7 +118,8 @@ class _Road:
 
     def _extra(self) -> None:
         for repeat in extra_repeats(self.order.plan.bakeoff.blocks):
-            silent = [e for e in self._standing() if not self._tuned(e).screened(repeat).effect_shown]
+            screened = [(entrant, self._tuned(entrant).screened(repeat)) for entrant in self._standing()]
+            silent = [entrant for entrant, tuned in screened if tuned.against_defaults and not tuned.effect_shown]
             if silent:
                 names = ", ".join(entrant.contender.title for entrant in silent)
                 self.say(f"no effect shown yet for {names}: one more repeat")

@@ -37,7 +37,7 @@ def summarise(stored: StoredRun) -> BakeoffResult:
         plan=plan.name,
         run=stored.path.name,
         made_on=identity.started_on,
-        finished=any(event.kind == "finished" for event in events),
+        finished=ledger.finished(events),
         slo=plan.slo.describe(),
         model=f"{plan.model.name} ({plan.model.weights})",
         machine=machine,
