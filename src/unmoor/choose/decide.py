@@ -9,6 +9,7 @@ from datetime import date
 from unmoor.choose.cost import cost_of, hourly_price
 from unmoor.choose.facts import Facts, load_facts, load_prices
 from unmoor.choose.gates import apply_gates
+from unmoor.choose.kernel_tables import TableFinder, find_table
 from unmoor.choose.objections import CLAIM_PREFIX
 from unmoor.choose.predict import Effort, Prediction, predict_candidate
 from unmoor.choose.verdict import decide_verdict
@@ -35,6 +36,7 @@ class _Question:
     today: date
     effort: Effort
     say: Callable[[str], None]
+    tables: TableFinder
 
 
 def make_decision(
@@ -45,16 +47,27 @@ def make_decision(
     effort: Effort,
     say: Callable[[str], None],
     measured: Measured | None = None,
+    tables: TableFinder = find_table,
 ) -> Decision:
     """The decision on `plan` for `workload`, with facts as they stand on `today`.
 
     `effort` "coarse" searches rates in wide steps, "full" refines them. `say` is told what is going on, a line at a
-    time. Raises UsageError for a candidate that is no known engine, and TrafficError for traffic without a request.
+    time. `tables` finds iteration times for what is predicted (see `predict_candidate`).
+    Raises UsageError for a candidate that is no known engine, and TrafficError for traffic without a request.
     """
     shape = profile(workload)
     say(f"traffic: {shape.requests} requests over {shape.duration_s:.0f} s")
     facts = load_facts()
-    question = _Question(plan=plan, workload=workload, shape=shape, facts=facts, today=today, effort=effort, say=say)
+    question = _Question(
+        plan=plan,
+        workload=workload,
+        shape=shape,
+        facts=facts,
+        today=today,
+        effort=effort,
+        say=say,
+        tables=tables,
+    )
     candidates = tuple(
         _report(question, candidate, (measured or {}).get(candidate.engine, ())) for candidate in plan.candidates
     )
@@ -121,6 +134,7 @@ def _predict(question: _Question, candidate: CandidatePlan, version: str | None)
         settings=candidate.settings,
         effort=question.effort,
         say=question.say,
+        tables=question.tables,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from unmoor.choose.kernel_tables import TableFinder
     from unmoor.core.decision import Decision
     from unmoor.core.plan import Plan
 
@@ -37,11 +38,28 @@ def command(*, plan: Path, full: bool, html: Path | None, as_json: bool, as_of: 
         today=as_of.date() if as_of else date.today(),  # noqa: DTZ011 - the user's own day is meant
         effort="full" if full else "coarse",
         say=_say,
+        tables=_tables(),
     )
     _show(decision, as_json=as_json)
     target = html or (None if as_json else Path("reports") / read.name / "report.html")
     if target is not None:
         _write_page(decision, target)
+
+
+def _tables() -> TableFinder:
+    """The tables that ship, and those of the `predict` extra for any other model where it is installed."""
+    from importlib.util import find_spec
+
+    if find_spec("aiconfigurator_core") is None:
+        from unmoor.choose.kernel_tables import find_table
+
+        return find_table
+    import os
+
+    from unmoor.choose.predict_extra import live_tables
+
+    os.environ["HF_HUB_OFFLINE"] = "1"  # the library would ask a hub for a model it does not bundle
+    return live_tables
 
 
 def _say(line: str) -> None:
