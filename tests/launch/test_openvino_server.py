@@ -8,12 +8,16 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from conftest import server_module
 
-from unmoor.launch.process import RunningEngine, tail
+from unmoor.engines.contract import LaunchSpec
+from unmoor.engines.registry import engine
+from unmoor.launch.process import RunningEngine, free_port, launch, tail
 
 wire = server_module("openai_wire")
 text = server_module("answer_text")
@@ -280,6 +284,23 @@ def test_broken_http_is_refused_and_the_connection_closed(embedded: RunningEngin
         while piece := client.recv(65536):
             got += piece
     assert got.split(b" ", 2)[1] == status
+
+
+@pytest.mark.real_engine
+def test_max_running_is_kept_and_the_rest_wait_in_order(embedded_spec: LaunchSpec, log_path: Path) -> None:
+    spec = msgspec.structs.replace(embedded_spec, port=free_port())
+    settings = {"max_running": 2, "prefix_caching": True}
+    with (
+        launch(
+            engine("openvino"), spec, settings, log_path=log_path, ready_timeout_s=120, say=lambda _: None
+        ) as running,
+        ThreadPoolExecutor(5) as pool,
+    ):
+        some = {**LONG, "max_tokens": 60}
+        answers = [pool.submit(post, running, "/v1/completions", some) for _ in range(5)]
+        assert until(lambda: gauge(running, "requests_waiting") == 3, within_s=10)
+        assert gauge(running, "requests_running") <= 2
+        assert [answer.result()[0] for answer in answers] == [200] * 5
 
 
 @pytest.mark.real_engine
