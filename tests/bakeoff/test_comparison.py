@@ -69,7 +69,7 @@ def test_a_shift_that_was_put_in_is_found(times: list[list[float | None]], share
     faster = [[time * share for time in block] for block in whole]
     found = by_metric(compare(blocks("a", *whole), blocks("b", *faster), TERMS, margin=MARGIN))["scheduled_e2e_s"]
     assert found.effect == pytest.approx(share, rel=1e-6)
-    assert found.finding is Finding.BETTER
+    assert found.finding is (Finding.BETTER if len(times) > 1 else Finding.NO_EFFECT), "one start alone shows nothing"
 
 
 @given(times=repeats, faster=st.floats(0.2, 0.9), failed=st.integers(0, 7))
@@ -101,8 +101,19 @@ def test_an_effect_of_one_restart_alone_is_not_separated() -> None:
     assert found.finding is Finding.NO_EFFECT
 
 
+def test_repeats_that_do_not_agree_show_no_effect() -> None:
+    before = blocks("a", STEADY, STEADY)
+    after = blocks("b", [t * 0.3 for t in STEADY], [t * 0.85 for t in STEADY])
+    found = by_metric(compare(before, after, TERMS, margin=MARGIN))["scheduled_e2e_s"]
+    assert found.high is not None
+    assert found.high < 1, "the interval alone would call it an effect"
+    assert found.finding is Finding.NO_EFFECT
+
+
 def test_a_separated_difference_within_the_margin_is_a_tie() -> None:
-    found = by_metric(compare(blocks("a", STEADY), blocks("b", [t * 0.97 for t in STEADY]), TERMS, margin=MARGIN))
+    found = by_metric(
+        compare(blocks("a", STEADY, STEADY), blocks("b", *[[t * 0.97 for t in STEADY]] * 2), TERMS, margin=MARGIN)
+    )
     assert found["scheduled_e2e_s"].finding is Finding.TIE
 
 
@@ -122,9 +133,9 @@ def test_attainment_comes_before_speed() -> None:
 
 
 def test_of_two_that_tie_the_one_with_fewer_flags_is_best() -> None:
-    defaults = blocks(DEFAULTS, STEADY)
-    one = blocks("x=1", [t * 0.5 for t in STEADY])
-    both = blocks("x=1, y=2", [t * 0.49 for t in STEADY])
+    defaults = blocks(DEFAULTS, STEADY, STEADY)
+    one = blocks("x=1", *[[t * 0.5 for t in STEADY]] * 2)
+    both = blocks("x=1, y=2", *[[t * 0.49 for t in STEADY]] * 2)
     found = standing([defaults, one, both], TERMS, margin=MARGIN)
     assert found.best == "x=1"
     assert set(found.helped) == {"x=1", "x=1, y=2"}

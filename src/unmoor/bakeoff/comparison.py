@@ -2,7 +2,9 @@
 
 Pairs are requests of one index in one repeat: the same prompt at the same place of the same schedule. The interval is
 taken over pairs in blocks (`core.resampling`): repeats are drawn first, so that an effect which only one restart of
-an engine shows has no separated interval, then runs of neighbours, since a queue makes neighbours alike.
+an engine shows has no separated interval, then runs of neighbours, since a queue makes neighbours alike. With as few
+repeats as a bake-off has, that alone would call a machine's mood an effect: so nothing is better or worse on one
+repeat, and the repeats must agree, their mean effect being over twice its standard error between them.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from unmoor.core.stats import Interval, mean_of
 
 Pair = tuple[Record, Record]
 
+_FEWEST_REPEATS = 2
+_STANDARD_ERRORS = 2.0
 _SHORTEST_S = 1e-6  # a duration below the clock's worth; keeps the logarithm finite
 
 DURATIONS: dict[str, Callable[[Record], float | None]] = {
@@ -39,9 +43,9 @@ def compare(before: Sequence[Block], after: Sequence[Block], terms: Terms, *, ma
     flat = [pair for pairs in repeats for pair in pairs]
     names = (_name(before), _name(after))
     gains = [[float(meets(b, terms.slo)) - float(meets(a, terms.slo)) for a, b in pairs] for pairs in repeats]
-    attainment = _comparison("slo_attainment", names, flat, _mean(gains, terms.seed), margin=margin, kind="difference")
+    attainment = _comparison("slo_attainment", names, flat, _seen(gains, terms.seed), margin=margin, kind="difference")
     durations = [
-        _comparison(metric, names, flat, _mean(_log_ratios(repeats, of), terms.seed), margin=margin, kind="ratio")
+        _comparison(metric, names, flat, _seen(_log_ratios(repeats, of), terms.seed), margin=margin, kind="ratio")
         for metric, of in DURATIONS.items()
     ]
     return (attainment, *durations)
@@ -133,24 +137,41 @@ def _log_ratios(repeats: Sequence[Sequence[Pair]], of: Callable[[Record], float 
     return found
 
 
-def _mean(values: Sequence[Sequence[float]], seed: int) -> Interval | None:
+class _Seen(msgspec.Struct, frozen=True):
+    """A mean effect with its interval, and whether repeats agree on it."""
+
+    mean: Interval
+    agreed: bool
+
+
+def _seen(values: Sequence[Sequence[float]], seed: int) -> _Seen | None:
     flat = [value for block in values for value in block]
     if not flat:
         return None
-    return interval(flat, mean_of, blocked_draws([len(block) for block in values], seed=seed))
+    found = interval(flat, mean_of, blocked_draws([len(block) for block in values], seed=seed))
+    return _Seen(found, _agreed([float(np.mean(block)) for block in values if block]))
+
+
+def _agreed(effects: Sequence[float]) -> bool:
+    """Whether there are repeats enough, and their mean effect is over twice its standard error between them."""
+    if len(effects) < _FEWEST_REPEATS:
+        return False
+    error = float(np.std(effects, ddof=1)) / math.sqrt(len(effects))
+    return abs(float(np.mean(effects))) > _STANDARD_ERRORS * error
 
 
 def _comparison(
-    metric: str, names: tuple[str, str], pairs: Sequence[Pair], found: Interval | None, *, margin: float, kind: str
+    metric: str, names: tuple[str, str], pairs: Sequence[Pair], seen: _Seen | None, *, margin: float, kind: str
 ) -> Comparison:
     failed_before = sum(not a.ok for a, _ in pairs)
     failed_after = sum(not b.ok for _, b in pairs)
+    found = seen.mean if seen else None
     finding = Finding.NO_EFFECT
-    if found is not None and kind == "difference":
-        finding = _finding(found, margin)
-    elif found is not None:
+    if seen is not None and kind == "difference":
+        finding = _finding(seen.mean, margin, agreed=seen.agreed)
+    elif seen is not None:
         # A shorter time is better, so the sign turns. A setting that fails more is never faster by that.
-        finding = _finding(_negated(found), math.log1p(margin))
+        finding = _finding(_negated(seen.mean), math.log1p(margin), agreed=seen.agreed)
         winner_failed_more = {
             Finding.BETTER: failed_after > failed_before,
             Finding.WORSE: failed_before > failed_after,
@@ -178,13 +199,15 @@ def _negated(found: Interval) -> Interval:
     return Interval(value=-found.value, low=-found.high, high=-found.low, n=found.n)
 
 
-def _finding(gain: Interval, margin: float) -> Finding:
+def _finding(gain: Interval, margin: float, *, agreed: bool) -> Finding:
     """What a gain amounts to.
 
-    Better or worse: the interval leaves out zero and the gain is beyond the margin. Tie: the whole interval, or a gain
-    that is separated from zero, is within the margin. Else no effect was shown.
+    Better or worse: the interval leaves out zero, the gain is beyond the margin, and the repeats agree. Tie: the whole
+    interval, or a gain that is separated from zero, is within the margin. Else no effect was shown.
     """
     if gain.excludes(0.0) and abs(gain.value) > margin:
+        if not agreed:
+            return Finding.NO_EFFECT
         return Finding.BETTER if gain.value > 0 else Finding.WORSE
     within = -margin <= gain.low and gain.high <= margin
     return Finding.TIE if within or gain.excludes(0.0) else Finding.NO_EFFECT

@@ -6,7 +6,7 @@ Stages, each judged only on the repeats before it, so that a resumed run takes t
    alike (ABBA).
 2. An engine of which no trial shows an effect: one more repeat of its trials at a time, until one does or twice
    `blocks` repeats are measured; then the effect is said to be absent.
-3. An engine of which two knobs or more helped: their combination, `blocks` times, on the prompts and schedule that the
+3. An engine of which two knobs or more helped: their combination, as often, on the prompts and schedule that the
    others had. It comes after them, not between them, and carries the caveat `not_interleaved`.
 """
 

@@ -135,7 +135,8 @@ class _Road:
             if last.name not in {trial.name for trial in ledger.trials_of(self.store.events(), entrant.contender)}:
                 ledger.note_trials(self.store, entrant.contender, [last])
                 self.say(f"more than one knob helped {entrant.contender.title}: trying {last.name}")
-            self._run_trials([(entrant, last)], screen_repeats(blocks), "combination")
+            measured = max(block.repeat for block in screened.blocks[DEFAULTS]) + 1
+            self._run_trials([(entrant, last)], range(measured), "combination")
 
     def _name_trials(self, entrant: Entrant) -> None:
         if ledger.trials_of(self.store.events(), entrant.contender):

@@ -140,8 +140,8 @@ def _method(plan: Plan, kept: KeptTraffic) -> tuple[str, ...]:
     )
     intervals = (
         "Settings are compared request by request; intervals are 95 %, from resampling repeats, then runs of "
-        f"neighbouring requests. A difference within {rules.equivalence_margin:.0%} or inside its own interval is no "
-        "gain."
+        f"neighbouring requests. A difference within {rules.equivalence_margin:.0%}, inside its own interval, seen in "
+        "one repeat alone, or not over twice its standard error between repeats is no gain."
     )
     left_out = f"The first {rules.warmup_requests} requests of each block are sent and left out of every figure."
     return (blocks, replays, left_out, clocks, intervals)
