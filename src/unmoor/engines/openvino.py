@@ -44,7 +44,7 @@ KNOBS = (
         name="max_batch_tokens",
         flag="--max-batch-tokens",
         default=256,
-        try_values=(1024, 4096, 64),
+        try_values=(1024, 64, 4096),
         trades="prefill in large pieces against short pauses for those who decode",
         bears_on="prefill",
     ),

@@ -228,11 +228,10 @@ class Owner:
     def gauges(self) -> dict[str, float]:
         """What the engine says of itself; what it last said of requests is not kept when there are none."""
         said = self._pipeline.get_metrics()
-        busy = bool(self._active)
+        running = said.scheduled_requests if self._active else 0
         return {
-            "requests_running": said.scheduled_requests if busy else 0,
-            "requests_waiting": len(self._waiting)
-            + (max(0, len(self._active) - said.scheduled_requests) if busy else 0),
+            "requests_running": running,
+            "requests_waiting": len(self._waiting) + max(0, len(self._active) - running),
             "kv_cache_usage": said.cache_usage / 100,  # it says per cent
             "kv_cache_bytes": said.kv_cache_size_in_bytes,
         }
