@@ -1,30 +1,16 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from installed_here import EMBEDDED, MODEL
 
 from unmoor.engines.contract import LaunchSpec
 from unmoor.engines.registry import engine
 from unmoor.launch.environments import installed
 from unmoor.launch.models import find_model
 from unmoor.launch.process import RunningEngine, free_port, launch
-
-MODEL = "smollm2-135m-instruct"
-EMBEDDED = "openvino"
-
-
-def server_module(name: str) -> ModuleType:
-    """A module of the embedded engine's server that needs nothing of that engine's environment."""
-    folder = str(files("unmoor") / "launch" / "servers" / "openvino")
-    if folder not in sys.path:
-        sys.path.append(folder)
-    return import_module(name)
 
 
 @pytest.fixture(scope="session")

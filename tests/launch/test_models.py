@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import MODEL
+from installed_here import MODEL
 
 from unmoor.core.errors import InstallError, UsageError
 from unmoor.engines.contract import GGUF_FILE, LaunchSpec

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scripted import (
+from scripted_engine import (
     ANSWERS,
     DIES,
     DIES_UNKNOWN,
@@ -84,7 +84,7 @@ LAUNCHER = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, {here!r})
-from scripted import WITH_STUBBORN_CHILD, ScriptedEngine, spec_for
+from scripted_engine import WITH_STUBBORN_CHILD, ScriptedEngine, spec_for
 from unmoor.launch.process import launch
 folder = Path({folder!r})
 with launch(ScriptedEngine(WITH_STUBBORN_CHILD), spec_for(folder), {{}}, log_path=folder / "engine.log",
