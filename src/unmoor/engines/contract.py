@@ -19,6 +19,15 @@ Settings = Mapping[str, Setting]
 """Neutral knob names to values; a knob left out keeps the engine's own default."""
 
 
+OFFLINE: Mapping[str, str] = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DO_NOT_TRACK": "1",
+}
+"""Offline and silent: an engine that loads a Hugging Face folder reaches for no hub and tells nobody that it runs."""
+
+
 class Knob(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that may be tuned, under a name that is the same for every engine that has it.
 

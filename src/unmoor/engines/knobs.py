@@ -1,4 +1,4 @@
-"""Neutral knobs to an engine's own words."""
+"""The neutral knobs, each defined once, and their way into an engine's own words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,48 @@ from unmoor.core.errors import UsageError
 from unmoor.core.nearest import did_you_mean
 from unmoor.core.plan import Setting
 from unmoor.engines.contract import Knob, Settings
+
+
+def max_running(flag: str, default: int | None, try_values: tuple[int, ...]) -> Knob:
+    """How many requests are decoded together; `default` None is computed by the engine from the memory left."""
+    trades = "requests decoded together: throughput against the speed of each"
+    return Knob(
+        name="max_running", flag=flag, default=default, try_values=try_values, trades=trades, bears_on="concurrency"
+    )
+
+
+def max_batch_tokens(flag: str, default: int, try_values: tuple[int, ...]) -> Knob:
+    """How many tokens one iteration holds."""
+    trades = "prefill in large pieces against short pauses for those who decode"
+    return Knob(
+        name="max_batch_tokens", flag=flag, default=default, try_values=try_values, trades=trades, bears_on="prefill"
+    )
+
+
+def prefix_caching(flag: str, *, default: bool) -> Knob:
+    """Whether KV of a prompt's beginning is kept for later prompts that begin alike."""
+    trades = "memory and bookkeeping against prefill that need not be repeated"
+    return Knob(
+        name="prefix_caching",
+        flag=flag,
+        default=default,
+        try_values=(not default,),
+        trades=trades,
+        bears_on="prefix_overlap",
+    )
+
+
+def chunked_prefill(flag: str, *, default: bool) -> Knob:
+    """Whether a prompt is read in pieces."""
+    trades = "prompts cut into pieces beside decodes, against whole prompts that make others wait"
+    return Knob(
+        name="chunked_prefill",
+        flag=flag,
+        default=default,
+        try_values=(not default,),
+        trades=trades,
+        bears_on="prefill",
+    )
 
 
 def refuse_unknown(title: str, knobs: Sequence[Knob], settings: Settings) -> None:

@@ -13,49 +13,27 @@ from unmoor.engines.contract import (
     Command,
     Diagnosis,
     InstallSpec,
-    Knob,
     LaunchSpec,
     ModelFormat,
     SchedulerModel,
     Settings,
 )
 from unmoor.engines.diagnosis import MEMORY_HINT, OPTION_HINT, PORT_HINT, Rule, diagnose
-from unmoor.engines.knobs import flag_words, refuse_unknown
+from unmoor.engines.knobs import (
+    chunked_prefill,
+    flag_words,
+    max_batch_tokens,
+    max_running,
+    prefix_caching,
+    refuse_unknown,
+)
 
 # Defaults as openvino_genai.SchedulerConfig() of 2026.4.1 tells them: prefix caching is off, a step holds 256 tokens.
 KNOBS = (
-    Knob(
-        name="prefix_caching",
-        flag="--prefix-caching",
-        default=False,
-        try_values=(True,),
-        trades="memory and bookkeeping against prefill that need not be repeated",
-        bears_on="prefix_overlap",
-    ),
-    Knob(
-        name="max_running",
-        flag="--max-running",
-        default=256,
-        try_values=(4, 16, 1),
-        trades="requests decoded together: throughput against the speed of each",
-        bears_on="concurrency",
-    ),
-    Knob(
-        name="max_batch_tokens",
-        flag="--max-batch-tokens",
-        default=256,
-        try_values=(1024, 64, 4096),
-        trades="prefill in large pieces against short pauses for those who decode",
-        bears_on="prefill",
-    ),
-    Knob(
-        name="chunked_prefill",
-        flag="--dynamic-split-fuse",
-        default=True,
-        try_values=(False,),
-        trades="prompts cut into pieces beside decodes, against whole prompts that make others wait",
-        bears_on="prefill",
-    ),
+    prefix_caching("--prefix-caching", default=False),
+    max_running("--max-running", 256, (4, 16, 1)),
+    max_batch_tokens("--max-batch-tokens", 256, (1024, 64, 4096)),
+    chunked_prefill("--dynamic-split-fuse", default=True),
 )
 
 RULES = (

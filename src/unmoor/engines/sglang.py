@@ -7,51 +7,23 @@ from collections.abc import Mapping
 from unmoor.core.errors import UsageError
 from unmoor.engines.contract import (
     HF_FOLDER,
+    OFFLINE,
     Command,
     Diagnosis,
     InstallSpec,
-    Knob,
     LaunchSpec,
     ModelFormat,
     SchedulerModel,
     Settings,
 )
 from unmoor.engines.diagnosis import MEMORY_HINT, OPTION_HINT, PORT_HINT, Rule, diagnose
-from unmoor.engines.knobs import refuse_unknown
+from unmoor.engines.knobs import chunked_prefill, max_batch_tokens, max_running, prefix_caching, refuse_unknown
 
 KNOBS = (
-    Knob(
-        name="max_running",
-        flag="--max-running-requests",
-        default=None,  # computed from the memory that is left
-        try_values=(4, 16, 1),
-        trades="requests decoded together: throughput against the speed of each",
-        bears_on="concurrency",
-    ),
-    Knob(
-        name="prefix_caching",
-        flag="--disable-radix-cache",
-        default=True,
-        try_values=(False,),
-        trades="memory and bookkeeping against prefill that need not be repeated",
-        bears_on="prefix_overlap",
-    ),
-    Knob(
-        name="max_batch_tokens",
-        flag="--chunked-prefill-size",
-        default=2048,
-        try_values=(256, 4096),
-        trades="prefill in large pieces against short pauses for those who decode",
-        bears_on="prefill",
-    ),
-    Knob(
-        name="chunked_prefill",
-        flag="--chunked-prefill-size",
-        default=True,
-        try_values=(False,),
-        trades="prompts cut into pieces, against whole prompts that make others wait",
-        bears_on="prefill",
-    ),
+    max_running("--max-running-requests", None, (4, 16, 1)),  # computed from the memory that is left
+    prefix_caching("--disable-radix-cache", default=True),
+    max_batch_tokens("--chunked-prefill-size", 2048, (256, 4096)),
+    chunked_prefill("--chunked-prefill-size", default=True),
 )
 
 RULES = (
@@ -117,10 +89,7 @@ class Sglang:
             *("--enable-metrics", "--enable-cache-report", "--disable-overlap-schedule"),
         )
         env = {
-            "HF_HUB_OFFLINE": "1",
-            "TRANSFORMERS_OFFLINE": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "DO_NOT_TRACK": "1",
+            **OFFLINE,
             "SGLANG_USE_CPU_ENGINE": "1",
             "OMP_NUM_THREADS": str(spec.threads),
         }

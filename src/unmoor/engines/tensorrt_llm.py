@@ -7,53 +7,25 @@ from collections.abc import Mapping
 
 from unmoor.engines.contract import (
     HF_FOLDER,
+    OFFLINE,
     Command,
     Diagnosis,
     InstallSpec,
-    Knob,
     LaunchSpec,
     ModelFormat,
     SchedulerModel,
     Settings,
 )
 from unmoor.engines.diagnosis import MEMORY_HINT, OPTION_HINT, PORT_HINT, Rule, diagnose
-from unmoor.engines.knobs import refuse_unknown
+from unmoor.engines.knobs import chunked_prefill, max_batch_tokens, max_running, prefix_caching, refuse_unknown
 
 CONFIG = "trtllm_config.yaml"
 
 KNOBS = (
-    Knob(
-        name="max_running",
-        flag="--max_batch_size",
-        default=2048,
-        try_values=(256, 512, 64),
-        trades="requests decoded together: throughput against the speed of each",
-        bears_on="concurrency",
-    ),
-    Knob(
-        name="prefix_caching",
-        flag="kv_cache_config.enable_block_reuse",
-        default=True,
-        try_values=(False,),
-        trades="memory and bookkeeping against prefill that need not be repeated",
-        bears_on="prefix_overlap",
-    ),
-    Knob(
-        name="max_batch_tokens",
-        flag="--max_num_tokens",
-        default=8192,
-        try_values=(2048, 16384),
-        trades="prefill in large pieces against short pauses for those who decode",
-        bears_on="prefill",
-    ),
-    Knob(
-        name="chunked_prefill",
-        flag="--enable_chunked_prefill",
-        default=False,
-        try_values=(True,),
-        trades="prompts cut into pieces beside decodes, against whole prompts that make others wait",
-        bears_on="prefill",
-    ),
+    max_running("--max_batch_size", 2048, (256, 512, 64)),
+    prefix_caching("kv_cache_config.enable_block_reuse", default=True),
+    max_batch_tokens("--max_num_tokens", 8192, (2048, 16384)),
+    chunked_prefill("--enable_chunked_prefill", default=False),
 )
 
 RULES = (
@@ -109,14 +81,8 @@ class TensorRtLlm:
             *("--max_seq_len", str(spec.context_tokens), "--generation-config", "trtllm", "--no-telemetry"),
             *("--config", CONFIG),
         )
-        env = {
-            "HF_HUB_OFFLINE": "1",
-            "TRANSFORMERS_OFFLINE": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "DO_NOT_TRACK": "1",
-        }
         # JSON is YAML, and needs no third library to write.
-        return Command(argv=fixed + _tuned(settings), env=env, files={CONFIG: json.dumps(config, indent=1) + "\n"})
+        return Command(argv=fixed + _tuned(settings), env=OFFLINE, files={CONFIG: json.dumps(config, indent=1) + "\n"})
 
     def diagnose(self, log_tail: str) -> Diagnosis | None:
         """Its last words as our diagnosis; None when nothing in them is known."""

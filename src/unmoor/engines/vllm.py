@@ -6,54 +6,33 @@ from collections.abc import Mapping
 
 from unmoor.engines.contract import (
     HF_FOLDER,
+    OFFLINE,
     Command,
     Diagnosis,
     InstallSpec,
-    Knob,
     LaunchSpec,
     ModelFormat,
     SchedulerModel,
     Settings,
 )
 from unmoor.engines.diagnosis import MEMORY_HINT, OPTION_HINT, PORT_HINT, Rule, diagnose
-from unmoor.engines.knobs import flag_words, refuse_unknown
+from unmoor.engines.knobs import (
+    chunked_prefill,
+    flag_words,
+    max_batch_tokens,
+    max_running,
+    prefix_caching,
+    refuse_unknown,
+)
 
 # Defaults are those of a CPU, one world (vllm/engine/arg_utils.py, 0.32.0 and 0.33.0). Values to try come from a
 # small CPU, where max_num_seqs moved throughput four-fold and prefix caching two-fold on prompts
 # sharing 400 of 500 tokens.
 KNOBS = (
-    Knob(
-        name="max_running",
-        flag="--max-num-seqs",
-        default=128,
-        try_values=(4, 16, 1),
-        trades="requests decoded together: throughput against the speed of each",
-        bears_on="concurrency",
-    ),
-    Knob(
-        name="prefix_caching",
-        flag="--enable-prefix-caching",
-        default=True,
-        try_values=(False,),
-        trades="memory and bookkeeping against prefill that need not be repeated",
-        bears_on="prefix_overlap",
-    ),
-    Knob(
-        name="max_batch_tokens",
-        flag="--max-num-batched-tokens",
-        default=2048,
-        try_values=(256, 4096),
-        trades="prefill in large pieces against short pauses for those who decode",
-        bears_on="prefill",
-    ),
-    Knob(
-        name="chunked_prefill",
-        flag="--enable-chunked-prefill",
-        default=True,
-        try_values=(False,),
-        trades="prompts cut into pieces beside decodes, against whole prompts that make others wait",
-        bears_on="prefill",
-    ),
+    max_running("--max-num-seqs", 128, (4, 16, 1)),
+    prefix_caching("--enable-prefix-caching", default=True),
+    max_batch_tokens("--max-num-batched-tokens", 2048, (256, 4096)),
+    chunked_prefill("--enable-chunked-prefill", default=True),
 )
 
 RULES = (
@@ -102,13 +81,9 @@ RULES = (
     ),
 )
 
-# Offline and silent: an engine under test reaches for no hub and tells nobody that it runs.
 QUIET = {
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
+    **OFFLINE,
     "VLLM_NO_USAGE_STATS": "1",
-    "DO_NOT_TRACK": "1",
     # The folder it is started in lends it no modules; its children inherit that.
     "PYTHONSAFEPATH": "1",
 }
