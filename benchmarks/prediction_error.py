@@ -3,7 +3,7 @@
     python benchmarks/prediction_error.py
 
 needs aiconfigurator-core 0.12.0 beside unmoor. The rows stay where they are; what is written is error statistics:
-benchmarks/prediction_error.json and .md, and choose/tables/prediction_error.json, from which the band is read.
+benchmarks/prediction_error.json and .md, and prediction/tables/prediction_error.json, which the band is read from.
 
 The rows are closed-loop runs of random prompts at a fixed concurrency. With `max_running` at that concurrency and all
 requests waiting, a request is admitted exactly when a slot falls free: a closed loop, whose arrivals are the ends.
@@ -26,9 +26,15 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from unmoor.choose.kernel_tables import find_table, shipped_manifest
-from unmoor.choose.prediction_error import EngineError, ErrorGroup, ErrorStatistics, LayoutChoice, PredictionError
-from unmoor.choose.simulate import simulate
+from unmoor.choose.prediction.kernel_tables import find_table, shipped_manifest
+from unmoor.choose.prediction.published_error import (
+    EngineError,
+    ErrorGroup,
+    ErrorStatistics,
+    LayoutChoice,
+    PredictionError,
+)
+from unmoor.choose.prediction.simulate import simulate
 from unmoor.core.traffic import Request
 from unmoor.engines.contract import SchedulerModel
 
@@ -318,7 +324,7 @@ def main() -> None:
     results = [result for result in predictions if result is not None]
     error = record(results, without_table=len(predictions) - len(results))
     text = msgspec.json.format(msgspec.json.encode(error), indent=1).decode() + "\n"
-    for path in ("benchmarks/prediction_error.json", "src/unmoor/choose/tables/prediction_error.json"):
+    for path in ("benchmarks/prediction_error.json", "src/unmoor/choose/prediction/tables/prediction_error.json"):
         (ROOT / path).write_text(text)
     (ROOT / "benchmarks/prediction_error.md").write_text(page(error))
     print(page(error))

@@ -1,8 +1,8 @@
-"""Samples aiconfigurator-core's forward-pass model into the small kernel tables that ship in choose/tables.
+"""Samples aiconfigurator-core's forward-pass model into the small kernel tables that ship in choose/prediction/tables.
 
 Run it with a Python that has aiconfigurator-core 0.12.0, and no other version of it:
 
-    python scripts/build_tables.py src/unmoor/choose/tables
+    python scripts/build_tables.py src/unmoor/choose/prediction/tables
 
 It writes `llama-3.1-70b-fp8.npz` (float32, seconds) and `llama-3.1-70b-fp8.json` (the manifest), and prints how far
 interpolation in the shipped arrays is from the live model on random held-out shapes. Twice gives the same arrays.
@@ -31,7 +31,7 @@ from aiconfigurator_core.sdk import RustForwardPassPerfModel, estimate_kv_cache
 from aiconfigurator_core.sdk.engine import EngineHandle
 from numpy.typing import NDArray
 
-from unmoor.choose.kernel_tables import KernelTable
+from unmoor.choose.prediction.kernel_tables import KernelTable
 
 ORIGIN = "aiconfigurator-core"
 ORIGIN_VERSION = "0.12.0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from unmoor.choose.kernel_tables import TableOrigin
+from unmoor.choose.prediction.kernel_tables import TableOrigin
 from unmoor.core.plan import Setting
 from unmoor.core.traffic import Request, Segment, Workload
 from unmoor.engines.contract import (

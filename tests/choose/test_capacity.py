@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import MIXED, SCHEDULERS, LinearTable, traffic
 
-from unmoor.choose.arrivals import first_or_again, spread_ticks, ticks_coarsely
-from unmoor.choose.capacity import (
+from unmoor.choose.prediction.arrivals import first_or_again, spread_ticks, ticks_coarsely
+from unmoor.choose.prediction.capacity import (
     Fleet,
     Pace,
     deal,

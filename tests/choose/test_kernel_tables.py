@@ -10,11 +10,11 @@ import random
 import numpy as np
 import pytest
 
-from unmoor.choose.kernel_tables import find_table, shipped_manifest
-from unmoor.choose.predict_extra import VERSION, check_installed, live_tables
+from unmoor.choose.prediction.kernel_tables import find_table, shipped_manifest
+from unmoor.choose.prediction.live_tables import VERSION, check_installed, live_tables
 from unmoor.core.errors import UsageError
 
-TABLES = importlib.resources.files("unmoor.choose") / "tables"
+TABLES = importlib.resources.files("unmoor.choose.prediction") / "tables"
 MODEL = "nvidia/Llama-3.1-70B-Instruct-FP8"
 LIVE = importlib.util.find_spec("aiconfigurator_core") is not None
 
@@ -81,7 +81,7 @@ def test_live_tables_give_the_shipped_table_where_there_is_one() -> None:
 @pytest.mark.skipif(not LIVE, reason="aiconfigurator-core is not installed")
 def test_a_sample_of_the_shipped_table_agrees_with_the_live_model() -> None:
     os.environ["HF_HUB_OFFLINE"] = "1"
-    live = importlib.import_module("unmoor.choose.predict_extra").LiveTable(MODEL, "h100_sxm", "vllm", 4)
+    live = importlib.import_module("unmoor.choose.prediction.live_tables").LiveTable(MODEL, "h100_sxm", "vllm", 4)
     table = find_table(MODEL, "fp8", "h100_sxm", "vllm", 4)
     assert table is not None
     assert table.kv_tokens == live.kv_tokens

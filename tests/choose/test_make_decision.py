@@ -5,10 +5,10 @@ from datetime import date
 import msgspec
 import pytest
 
-from unmoor.choose.decide import make_decision, traits_of
+from unmoor.choose.decide import MeasuredCandidate, make_decision, traits_of
 from unmoor.core.decision import Decision
 from unmoor.core.errors import UsageError
-from unmoor.core.evidence import EvidenceKind, Figure
+from unmoor.core.evidence import Caveat, EvidenceKind, Figure
 from unmoor.core.plan import CandidatePlan, HardwarePlan, ModelPlan, Plan, SyntheticTraffic, TrafficPlan
 from unmoor.core.slo import Slo
 from unmoor.core.traffic import Workload
@@ -26,18 +26,17 @@ PLAN = Plan(
 WORKLOAD = synthesise(SyntheticTraffic(requests=20, rate_rps=2, input_tokens=100, output_tokens=10))
 
 
-def decide(plan: Plan = PLAN, workload: Workload = WORKLOAD, **measured: tuple[Figure, ...]) -> Decision:
+def decide(plan: Plan = PLAN, workload: Workload = WORKLOAD, **measured: MeasuredCandidate) -> Decision:
     told: list[str] = []
     return make_decision(plan, workload, today=TODAY, effort="coarse", say=told.append, measured=measured)
 
 
-def measured(metric: str, value: float) -> tuple[Figure, ...]:
-    return (
-        Figure(
-            metric=metric, value=value, low=value * 0.99, high=value * 1.01, unit="rps", kind=EvidenceKind.MEASURED,
-            validated=True, source="run r1", as_of="2026-11-30",
-        ),
+def measured(metric: str, value: float, *doubts: Caveat) -> MeasuredCandidate:
+    figure = Figure(
+        metric=metric, value=value, low=value * 0.99, high=value * 1.01, unit="rps", kind=EvidenceKind.MEASURED,
+        validated=True, source="run r1", as_of="2026-11-30",
     )  # fmt: skip
+    return MeasuredCandidate(version="0.32.0", figures=(figure,), caveats=doubts)
 
 
 def asking_for(what: str) -> Workload:
@@ -49,6 +48,14 @@ def test_what_was_measured_stands_first_and_decides() -> None:
     decision = decide(vllm=measured("goodput_rps", 1.0), openvino=measured("goodput_rps", 2.0))
     assert [c.evidence[0].source for c in decision.candidates] == ["run r1", "run r1"]
     assert (decision.verdict.pick, decision.verdict.decided_by) == ("openvino", "goodput_rps")
+
+
+def test_engines_measured_at_different_precision_are_not_ranked() -> None:
+    weights = [Caveat(code="served_precision", text=text) for text in ("float32", "q4_1")]
+    decision = decide(vllm=measured("goodput_rps", 1.0, weights[0]), openvino=measured("goodput_rps", 2.0, weights[1]))
+    assert decision.verdict.pick == "vllm"
+    assert "NOT COMPARABLE" in decision.verdict.sentence
+    assert decision.candidates[0].version == "0.32.0", "the version that was measured"
 
 
 def test_this_machine_is_measured_and_not_predicted() -> None:

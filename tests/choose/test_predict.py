@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from synthetic import LinearTable, SyntheticEngine, traffic, workload
 
-from unmoor.choose import honesty
-from unmoor.choose.honesty import Case, minors_apart, unvalidated
-from unmoor.choose.kernel_tables import StepTable
-from unmoor.choose.predict import Prediction, predict_candidate
-from unmoor.choose.prediction_error import shipped_error
+from unmoor.choose.prediction import honesty
+from unmoor.choose.prediction.honesty import Case, minors_apart, unvalidated
+from unmoor.choose.prediction.kernel_tables import StepTable
+from unmoor.choose.prediction.predict import Prediction, predict_candidate
+from unmoor.choose.prediction.published_error import shipped_error
 from unmoor.core.evidence import EvidenceKind
 from unmoor.core.hardware import Layout
 from unmoor.core.plan import HardwarePlan, ModelPlan

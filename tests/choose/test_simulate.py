@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import MIXED, NEVER_EVICTS, PREFILL_FIRST, SCHEDULERS, LinearTable, traffic
 
-from unmoor.choose.kv_pool import KvPool, chains_of
-from unmoor.choose.simulate import Patience, simulate
+from unmoor.choose.prediction.kv_pool import KvPool, chains_of
+from unmoor.choose.prediction.simulate import Patience, simulate
 from unmoor.core.traffic import Request, Segment
 
 loads = st.builds(

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from unmoor.bakeoff.result import BakeoffResult
+from unmoor.bakeoff.result import BakeoffResult, Finding
 from unmoor.launch.environments import installed
 from unmoor.launch.models import find_model
 
@@ -72,19 +72,25 @@ def test_a_folder_without_a_run_is_no_run(tmp_path: Path, inside: str) -> None:
     assert "Traceback" not in found.stderr
 
 
-def _missing() -> str:
-    if installed("openvino") is None:
-        return "the embedded engine is not installed: unmoor engines install openvino"
+def missing(*engines: str) -> str:
+    absent = [f"{name} is not installed: unmoor engines install {name}" for name in engines if installed(name) is None]
     if find_model(MODEL) is None:
-        return f"the demo model is not here: unmoor engines fetch {MODEL}"
-    return ""
+        absent.append(f"the demo model is not here: unmoor engines fetch {MODEL}")
+    return "; ".join(absent)
+
+
+ALONE = missing("openvino")
+BESIDE_VLLM = missing("openvino", "vllm")
+VLLM_CANDIDATE = LOCAL.read_text().partition('engine = "openvino"\n')[2].partition("\n[bakeoff]")[0]
 
 
 @pytest.mark.real_engine
-@pytest.mark.skipif(bool(_missing()), reason=_missing() or "-")
+@pytest.mark.skipif(bool(ALONE), reason=ALONE or "-")
 def test_a_small_bakeoff_on_the_embedded_engine_finds_what_a_prefix_cache_is_worth(tmp_path: Path) -> None:
     """Three settings, two starts each, real tokens; and everything that is owed afterwards, from the same run."""
-    small = plan(tmp_path, ("requests = 14", "requests = 8"), ("rate_rps = 1.5", "rate_rps = 2.0"))
+    small = plan(
+        tmp_path, ("requests = 14", "requests = 8"), ("rate_rps = 1.5", "rate_rps = 2.0"), (VLLM_CANDIDATE, "")
+    )
     first = unmoor("bakeoff", small, "--json", "--runs", tmp_path / "runs", "--html", tmp_path / "page.html")
     assert first.returncode == 0, first.stderr
     result = msgspec.json.decode(first.stdout, type=BakeoffResult)
@@ -114,3 +120,42 @@ def _assert_nothing_is_repeated(small: Path, runs: Path, first: Any) -> None:  #
     assert second.returncode == 0
     assert records.read_bytes() == before
     assert json.loads(second.stdout)["engines"] == first["engines"]
+
+
+@pytest.mark.real_engine
+@pytest.mark.skipif(bool(BESIDE_VLLM), reason=BESIDE_VLLM or "-")
+def test_vllm_is_tuned_beside_the_embedded_engine_and_not_ranked_against_other_precision(tmp_path: Path) -> None:
+    small = plan(
+        tmp_path, ("requests = 14", "requests = 6"), ("rate_rps = 1.5", "rate_rps = 1.0"), ("blocks = 2", "blocks = 1"),
+        ("optional = true", "optional = false"),
+    )  # fmt: skip
+    found = unmoor("bakeoff", small, "--json", "--runs", tmp_path / "runs")
+    assert found.returncode == 0, found.stderr
+    result = msgspec.json.decode(found.stdout, type=BakeoffResult)
+    assert [engine.engine for engine in result.engines] == ["openvino", "vllm"]
+    for engine in result.engines:
+        assert len([trial for trial in engine.trials if trial.requests]) >= 3
+        assert all(trial.failures == 0 for trial in engine.trials)
+        assert engine.best
+    (versus,) = result.versus
+    assert not versus.comparable
+    assert {found.finding for found in versus.comparisons} == {Finding.NOT_COMPARABLE}
+    assert result.verdict.startswith("NOT COMPARABLE")
+    (run,) = (tmp_path / "runs").iterdir()
+    _assert_decide_takes_it_as_measured(small, run)
+
+
+def _assert_decide_takes_it_as_measured(small: Path, run: Path) -> None:
+    priced = small.with_name("priced.toml")
+    priced.write_text(small.read_text() + "\n[prices]\ndevice_hour = 0.10\n")
+    decided = json.loads(unmoor("decide", priced, "--run", run, "--json").stdout)
+    for candidate in decided["candidates"]:
+        goodput = next(f for f in candidate["evidence"] if f["metric"] == "goodput_rps")
+        assert goodput["kind"] == "measured"
+        assert (candidate["cost"]["per_million_good_requests"] is not None) == (goodput["value"] > 0)
+    assert "NOT COMPARABLE" in decided["verdict"]["sentence"]
+    other = small.with_name("other.toml")
+    other.write_text(small.read_text().replace("ttft_s = 1.0", "ttft_s = 2.0"))
+    refused = unmoor("decide", other, "--run", run)
+    assert refused.returncode == 2
+    assert "measured with another slo than the plan's" in refused.stderr

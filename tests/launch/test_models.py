@@ -8,7 +8,6 @@ import os
 from pathlib import Path
 
 import pytest
-from installed_here import MODEL
 
 from unmoor.core.errors import InstallError, UsageError
 from unmoor.engines.contract import GGUF_FILE, LaunchSpec
@@ -16,6 +15,8 @@ from unmoor.engines.registry import engine
 from unmoor.launch.environments import installed
 from unmoor.launch.models import check_hash, find_model, known_model
 from unmoor.launch.process import RunningEngine, free_port, launch
+
+MODEL = "smollm2-135m-instruct"
 
 # Prompts whose next token every engine is sure of: a near tie would test rounding, not conversion.
 CLEAR = {

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from installed_here import server_module
+from server_modules import server_module
 
 from unmoor.engines.contract import LaunchSpec
 from unmoor.engines.registry import engine

@@ -9,7 +9,16 @@ from unmoor.bakeoff.comparison import Standing
 from unmoor.bakeoff.figures import doubts_of, figures_of
 from unmoor.bakeoff.ledger import KeptTraffic
 from unmoor.bakeoff.order import EXTRA
-from unmoor.bakeoff.result import DEFAULTS, BakeoffResult, Block, Comparison, EngineReport, Trial, TrialReport
+from unmoor.bakeoff.result import (
+    DEFAULTS,
+    BakeoffResult,
+    Block,
+    Comparison,
+    EngineReport,
+    Finding,
+    Trial,
+    TrialReport,
+)
 from unmoor.bakeoff.tuned import Tuned, tuned_engines
 from unmoor.bakeoff.versus import verdict_of, versus_of
 from unmoor.choose.rank import PRECISION
@@ -18,6 +27,8 @@ from unmoor.core.evidence import Caveat
 from unmoor.core.plan import Plan
 from unmoor.core.plan_text import read_plan
 from unmoor.measure.run_store import StoredRun
+
+_MEANT = {"slo_attainment": "share within the SLO", "scheduled_e2e_s": "end-to-end time", "scheduled_ttft_s": "TTFT"}
 
 
 def summarise(stored: StoredRun) -> BakeoffResult:
@@ -101,11 +112,21 @@ def _sentence(tuned: Tuned, found: Standing | None) -> str:
         return f"{title}: nothing was measured."
     if found.best == DEFAULTS:
         if tuned.effect_shown:
-            return f"{title}: the defaults stand; {found.because}, and something tried was worse."
+            return f"{title}: the defaults stand; {found.because}. Shown: {_effects_shown(tuned)}."
         repeats = len({block.repeat for blocks in tuned.blocks.values() for block in blocks})
         return f"{title}: the defaults stand; no effect was shown in {repeats} repeats, so none is claimed."
     against = {c.metric: c for c in tuned.against_defaults[found.best]}
     return f"{title}: best with {found.best}; {found.because}: {_gain(against)}."
+
+
+def _effects_shown(tuned: Tuned) -> str:
+    """What was apart from the defaults though it did not put its setting ahead, or put it behind."""
+    return "; ".join(
+        f"{name}: {_MEANT[found.metric]} {found.finding.value}"
+        for name, against in tuned.against_defaults.items()
+        for found in against
+        if found.finding in {Finding.BETTER, Finding.WORSE}
+    )
 
 
 def _gain(against: dict[str, Comparison]) -> str:

@@ -9,9 +9,9 @@ from datetime import date
 from unmoor.choose.cost import cost_of, hourly_price
 from unmoor.choose.facts import Facts, load_facts, load_prices
 from unmoor.choose.gates import apply_gates
-from unmoor.choose.kernel_tables import TableFinder, find_table
 from unmoor.choose.objections import CLAIM_PREFIX
-from unmoor.choose.predict import Effort, Prediction, predict_candidate
+from unmoor.choose.prediction.kernel_tables import TableFinder, find_table
+from unmoor.choose.prediction.predict import Effort, Prediction, predict_candidate
 from unmoor.choose.verdict import decide_verdict
 from unmoor.core.decision import CandidateReport, Decision
 from unmoor.core.evidence import Caveat, EvidenceKind, Figure
@@ -21,7 +21,18 @@ from unmoor.engines.registry import engine
 from unmoor.traffic.shape import profile
 
 THIS_MACHINE = "cpu"
-Measured = Mapping[str, tuple[Figure, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredCandidate:
+    """What was measured of one engine at its best settings, with the version that was measured and the doubts."""
+
+    version: str
+    figures: tuple[Figure, ...]
+    caveats: tuple[Caveat, ...] = ()
+
+
+Measured = Mapping[str, MeasuredCandidate]
 """What was measured, by the candidate's engine."""
 
 
@@ -69,7 +80,7 @@ def make_decision(
         tables=tables,
     )
     candidates = tuple(
-        _report(question, candidate, (measured or {}).get(candidate.engine, ())) for candidate in plan.candidates
+        _report(question, candidate, (measured or {}).get(candidate.engine)) for candidate in plan.candidates
     )
     return Decision(
         plan=plan.name,
@@ -83,12 +94,12 @@ def make_decision(
     )
 
 
-def _report(question: _Question, candidate: CandidatePlan, measured: tuple[Figure, ...]) -> CandidateReport:
+def _report(question: _Question, candidate: CandidatePlan, measured: MeasuredCandidate | None) -> CandidateReport:
     plan, facts, today, name = question.plan, question.facts, question.today, candidate.engine
     traits = traits_of(question.workload)
-    version = candidate.version or newest_version(name, facts)
-    prediction = _predict(question, candidate, version)
-    evidence = (*measured, *prediction.figures, *facts.figures_bearing_on(name, traits))
+    version = candidate.version or (measured.version if measured else newest_version(name, facts))
+    prediction = _predict(question, candidate, version) if measured is None else Prediction()
+    evidence = (*(measured.figures if measured else ()), *prediction.figures, *facts.figures_bearing_on(name, traits))
     price = hourly_price(plan, name, load_prices(), today)
     return CandidateReport(
         engine=name,
@@ -97,6 +108,7 @@ def _report(question: _Question, candidate: CandidatePlan, measured: tuple[Figur
         evidence=evidence,
         cost=cost_of(plan, price, evidence, question.shape.output_tokens.mean),
         caveats=(
+            *(measured.caveats if measured else ()),
             *prediction.caveats,
             *price.caveats,
             *_said_of_it(name, traits, facts),

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from unmoor.choose.kernel_tables import TableFinder
+    from unmoor.choose.decide import Measured
+    from unmoor.choose.prediction.kernel_tables import TableFinder
     from unmoor.core.decision import Decision
     from unmoor.core.plan import Plan
+    from unmoor.core.traffic import Workload
 
 
 @click.command()
@@ -20,8 +22,11 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Refine the coarse search of rates; takes minutes instead of seconds.")
 @click.option("--html", type=click.Path(path_type=Path), help="Where to write the page [reports/NAME/report.html].")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output; a page only with --html.")
+@click.option("--run", type=click.Path(path_type=Path), help="Take what the bake-off in this directory measured.")
 @click.option("--as-of", type=click.DateTime(["%Y-%m-%d"]), help="Judge how stale facts are as on this day [today].")
-def command(*, plan: Path, full: bool, html: Path | None, as_json: bool, as_of: datetime | None) -> None:
+def command(
+    *, plan: Path, full: bool, html: Path | None, as_json: bool, run: Path | None, as_of: datetime | None
+) -> None:
     """Say which engine to run for PLAN, why, what it costs, and what speaks against it.
 
     Gates come first, then evidence that may rank, then what is hard to reverse. Nothing is launched.
@@ -32,12 +37,14 @@ def command(*, plan: Path, full: bool, html: Path | None, as_json: bool, as_of: 
     read, text = open_plan(plan)
     _check_names(read, _finder(plan, text))
     _say(f"plan: {read.name}")
+    workload = open_workload(read, base=plan.parent)
     decision = make_decision(
         read,
-        open_workload(read, base=plan.parent),
+        workload,
         today=as_of.date() if as_of else date.today(),  # noqa: DTZ011 - the user's own day is meant
         effort="full" if full else "coarse",
         say=_say,
+        measured=_measured(run, read, workload) if run else None,
         tables=_tables(),
     )
     _show(decision, as_json=as_json)
@@ -46,17 +53,23 @@ def command(*, plan: Path, full: bool, html: Path | None, as_json: bool, as_of: 
         _write_page(decision, target)
 
 
+def _measured(run: Path, plan: Plan, workload: Workload) -> Measured:
+    from unmoor.cli.measured_run import measured_in
+
+    return measured_in(run, plan, workload.fingerprint)
+
+
 def _tables() -> TableFinder:
     """The tables that ship, and those of the `predict` extra for any other model where it is installed."""
     from importlib.util import find_spec
 
     if find_spec("aiconfigurator_core") is None:
-        from unmoor.choose.kernel_tables import find_table
+        from unmoor.choose.prediction.kernel_tables import find_table
 
         return find_table
     import os
 
-    from unmoor.choose.predict_extra import live_tables
+    from unmoor.choose.prediction.live_tables import live_tables
 
     os.environ["HF_HUB_OFFLINE"] = "1"  # the library would ask a hub for a model it does not bundle
     return live_tables

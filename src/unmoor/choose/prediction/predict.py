@@ -8,12 +8,12 @@ from typing import Literal
 
 import msgspec
 
-from unmoor.choose.arrivals import first_or_again, spread_ticks, ticks_coarsely
-from unmoor.choose.capacity import deal, fast_end, highest_rate, meets_at, slow_end
-from unmoor.choose.kernel_tables import StepTable, TableFinder, find_table
-from unmoor.choose.predict_extra import INSTALL
-from unmoor.choose.predicted_figures import Answer, Question, Search, evidence_of, is_steady
-from unmoor.choose.prediction_error import shipped_error
+from unmoor.choose.prediction.arrivals import first_or_again, spread_ticks, ticks_coarsely
+from unmoor.choose.prediction.capacity import deal, fast_end, highest_rate, meets_at, slow_end
+from unmoor.choose.prediction.figures import Answer, Question, Search, evidence_of, is_steady
+from unmoor.choose.prediction.kernel_tables import StepTable, TableFinder, find_table
+from unmoor.choose.prediction.live_tables import INSTALL
+from unmoor.choose.prediction.published_error import shipped_error
 from unmoor.core.evidence import Caveat, Figure
 from unmoor.core.hardware import Layout, layouts
 from unmoor.core.plan import HardwarePlan, ModelPlan
@@ -63,7 +63,7 @@ def predict_candidate(
 
     The traffic is replayed with its own arrivals and prefixes, drawn together or apart in time, and repeated where it
     is too short. "coarse" takes up to 6,000 requests and finds rates within 5 %, "full" up to 48,000 and within 1 %.
-    `tables` finds iteration times: those that ship, or `predict_extra.live_tables` for any other model.
+    `tables` finds iteration times: those that ship, or `live_tables.live_tables` for any other model.
     """
     if len(workload.requests) < 2 or workload.duration_s <= 0:  # noqa: PLR2004 - two arrivals make a rate
         return _nothing(

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unmoor.choose import honesty
-from unmoor.choose.capacity import HOST_OVERHEAD_S, Fleet, FleetRun, Pace, fast_end, run_fleet, slow_end
-from unmoor.choose.prediction_error import PredictionError
+from unmoor.choose.prediction import honesty
+from unmoor.choose.prediction.capacity import HOST_OVERHEAD_S, Fleet, FleetRun, Pace, fast_end, run_fleet, slow_end
+from unmoor.choose.prediction.published_error import PredictionError
 from unmoor.core.evidence import Caveat, EvidenceKind, Figure
 from unmoor.core.hardware import Layout
 from unmoor.core.slo import Slo

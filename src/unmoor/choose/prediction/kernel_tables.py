@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-_TABLES = importlib.resources.files("unmoor.choose") / "tables"
+_TABLES = importlib.resources.files("unmoor.choose.prediction") / "tables"
 _MANIFEST = "llama-3.1-70b-fp8.json"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 
-from unmoor.choose.kernel_tables import StepTable, TableOrigin, find_table
+from unmoor.choose.prediction.kernel_tables import StepTable, TableOrigin, find_table
 from unmoor.core.errors import UsageError, WorldError
 
 ORIGIN = "aiconfigurator-core"

@@ -1,4 +1,4 @@
-"""What the tests of real engines use, and the parts of the embedded engine's server that need nothing of its own."""
+"""The parts of the embedded engine's server that need nothing of that engine's environment."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import sys
 from importlib import import_module
 from importlib.resources import files
 from types import ModuleType
-
-MODEL = "smollm2-135m-instruct"
-EMBEDDED = "openvino"
 
 
 def server_module(name: str) -> ModuleType:

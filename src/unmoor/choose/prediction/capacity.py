@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unmoor.choose.kernel_tables import StepTable, TableOrigin
-from unmoor.choose.kv_pool import Chains, chains_of
-from unmoor.choose.simulate import Outcomes, Patience, simulate
+from unmoor.choose.prediction.kernel_tables import StepTable, TableOrigin
+from unmoor.choose.prediction.kv_pool import Chains, chains_of
+from unmoor.choose.prediction.simulate import Outcomes, Patience, simulate
 from unmoor.core.slo import Slo
 from unmoor.core.traffic import Request
 from unmoor.engines.contract import SchedulerModel

@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unmoor.choose.kernel_tables import StepTable
-from unmoor.choose.kv_pool import Chains, KvPool, chains_of
+from unmoor.choose.prediction.kernel_tables import StepTable
+from unmoor.choose.prediction.kv_pool import Chains, KvPool, chains_of
 from unmoor.core.traffic import Request
 from unmoor.engines.contract import SchedulerModel
 

@@ -1,16 +1,41 @@
+"""What several rooms' tests need: public traces from where the user has put them, and a running embedded engine."""
+
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from installed_here import EMBEDDED, MODEL
 
 from unmoor.engines.contract import LaunchSpec
 from unmoor.engines.registry import engine
 from unmoor.launch.environments import installed
 from unmoor.launch.models import find_model
 from unmoor.launch.process import RunningEngine, free_port, launch
+
+ROOT = Path(__file__).parent.parent
+MODEL = "smollm2-135m-instruct"
+EMBEDDED = "openvino"
+
+
+def trace(name: str) -> Path:
+    """A public trace from where the user has put it: $UNMOOR_TRACES, else shared/traces beside the repository."""
+    folder = Path(os.environ.get("UNMOOR_TRACES") or ROOT.parent / "shared" / "traces")
+    path = folder / name
+    if not path.is_file():
+        pytest.skip(f"the public trace {name} is not here: put it in a folder and name that in UNMOOR_TRACES")
+    return path
+
+
+@pytest.fixture(scope="session")
+def mooncake_trace() -> Path:
+    return trace("mooncake-conversation.jsonl")
+
+
+@pytest.fixture(scope="session")
+def azure_trace() -> Path:
+    return trace("azure-2023-conv.csv")
 
 
 @pytest.fixture(scope="session")

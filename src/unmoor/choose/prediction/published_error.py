@@ -7,7 +7,7 @@ import importlib.resources
 
 import msgspec
 
-_FILE = importlib.resources.files("unmoor.choose") / "tables" / "prediction_error.json"
+_FILE = importlib.resources.files("unmoor.choose.prediction") / "tables" / "prediction_error.json"
 
 
 class ErrorStatistics(msgspec.Struct, frozen=True, kw_only=True):
