@@ -132,7 +132,7 @@ def _effects_shown(tuned: Tuned) -> str:
 def _gain(against: dict[str, Comparison]) -> str:
     time, share = against["scheduled_e2e_s"], against["slo_attainment"]
     said = []
-    if share.effect is not None:
+    if share.effect:
         said.append(f"{share.effect * 100:+.0f} points of requests within the SLO ({_ends(share, 100)})")
     if time.effect is not None:
         said.append(f"end to end {time.effect:.2f}× as long ({_ends(time, 1)})")
