@@ -373,10 +373,12 @@ def test_an_error_of_the_stop_ends_the_replay_and_is_the_callers() -> None:
 
 def test_the_collector_is_off_during_a_replay_and_as_before_after_it() -> None:
     during: list[bool] = []
+    frozen = gc.get_freeze_count()  # Python 3.12 starts with some
     with FakeEngine(script(ttft_s=0.01)) as engine:
         target = Target(url=engine.url, served_name="fake")
         replay(target, plan(), sink=lambda _: during.append(gc.isenabled()), timeout_s=5.0)
-    assert (during, gc.isenabled(), gc.get_freeze_count()) == ([False], True, 0)
+    assert (during, gc.isenabled()) == ([False], True)
+    assert gc.get_freeze_count() <= frozen
 
 
 def test_a_client_that_is_late_for_the_objective_says_so() -> None:
