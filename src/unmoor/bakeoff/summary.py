@@ -75,7 +75,9 @@ def _engine(tuned: Tuned, kept: KeptTraffic) -> EngineReport:
         best_because=found.because if found else "nothing was measured",
         effect_shown=tuned.effect_shown,
         sentence=_sentence(tuned, found),
-        caveats=(Caveat(code=PRECISION, text=contender.weights),) if contender.weights else (),
+        caveats=(Caveat(code=PRECISION, text=f"it computes with {contender.weights} weights"),)
+        if contender.weights
+        else (),
     )
 
 

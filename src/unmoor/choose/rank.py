@@ -26,7 +26,7 @@ PUBLISHED_STALE_AFTER_DAYS = 90
 _NEUTRALITY = {"foundation": 2, "community": 1}  # any other steward, or an unknown one: 0
 
 # Codes of caveats that bar a comparison of measured figures, whatever they say.
-PRECISION = "served_precision"  # its text names the precision of the weights that were measured
+PRECISION = "served_precision"  # its text says with which weights it was measured; two texts are two precisions
 STAND_IN = "stand_in_kernel"
 UNTUNED = "untuned"
 
@@ -96,8 +96,8 @@ def _barred(candidate: CandidateReport, other: CandidateReport) -> str:
         for caveat in one.caveats:
             if caveat.code in {STAND_IN, UNTUNED}:
                 return caveat.text
-    precisions = {caveat.text for one in (candidate, other) for caveat in one.caveats if caveat.code == PRECISION}
-    return f"they were measured with different weights ({', '.join(sorted(precisions))})" if len(precisions) > 1 else ""
+    weights = {caveat.text for one in (candidate, other) for caveat in one.caveats if caveat.code == PRECISION}
+    return f"of one was measured that {', of another that '.join(sorted(weights))}" if len(weights) > 1 else ""
 
 
 def _outcome(figure: Figure, against: Figure, metric: str, plan: Plan) -> Outcome:
