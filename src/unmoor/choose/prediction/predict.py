@@ -38,12 +38,14 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """What is predicted of one candidate; no figures and a caveat with the reason where nothing can be.
 
     `layout` is the layout with the highest predicted rate at the SLO (by the middle of its range); None where there
-    is no figure, or no layout meets the SLO at any rate.
+    is no figure, or no layout meets the SLO at any rate. `fits` is whether the model leaves room for a KV pool in some
+    layout of the plan's devices: False where it is known to leave none in any, None where nobody knows.
     """
 
     figures: tuple[Figure, ...] = ()
     caveats: tuple[Caveat, ...] = ()
     layout: Layout | None = None
+    fits: bool | None = None
 
 
 def predict_candidate(
@@ -100,7 +102,7 @@ def predict_candidate(
     best = max(answers, key=lambda answer: (answer.order, answer.layout.tp))
     figures, caveats = evidence_of(question, answers, best)
     caveats += (_COARSE_CLOCK,) if coarse_clock else ()
-    return Prediction(figures=figures, caveats=caveats, layout=best.layout if best.high_rps else None)
+    return Prediction(figures=figures, caveats=caveats, layout=best.layout if best.high_rps else None, fits=True)
 
 
 def _nothing(code: str, text: str) -> Prediction:
