@@ -7,44 +7,66 @@ from __future__ import annotations
 
 import msgspec
 
-from unmoor.core.evidence import Caveat, Figure
+from unmoor.core.evidence import Caveat, EvidenceKind, Figure
 from unmoor.core.traffic import TrafficProfile
 
 
 class GateResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One gate on one candidate. `passed` is None where no dated fact answers: an open question, not a pass."""
+    """One gate on one candidate. `passed` is None where no dated fact answers: an open question, not a pass.
+
+    `question` says, where it is open, what to find out and of whom.
+    """
 
     name: str
     passed: bool | None
     reason: str
-    source: str = ""
-    as_of: str = ""
+    source: str | None = None
+    as_of: str | None = None
+    question: str | None = None
+
+
+class LeavingFact(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact on how easy a candidate is to leave: these decide a tie. `counts` is False for a mere claim."""
+
+    subject: str
+    text: str
+    kind: EvidenceKind
+    counts: bool
+    source: str
+    as_of: str
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """What a candidate costs. `per_hour` is for all devices of the plan.
 
-    `per_million_output_tokens` is a figure with its kind and range at the highest rate that meets the SLO.
+    `per_million_output_tokens` is a figure with its kind and range at the highest rate that meets the SLO, `detail`
+    names that rate; `per_million_output_tokens_at_own_rate` is the same at the traffic's own rate.
     `per_million_good_requests` is None unless measured; `good_requests_reason` then says why.
     """
 
     per_hour: float | None
     per_million_output_tokens: Figure | None
+    per_million_output_tokens_at_own_rate: Figure | None = None
     per_million_good_requests: Figure | None
     good_requests_reason: str | None
     currency: str
     source: str
-    as_of: str
+    as_of: str | None
 
 
 class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one candidate."""
+    """All that is known of one candidate.
+
+    `headroom` is its highest rate at the SLO as a multiple of the traffic's own; `leaving` is what decides a tie.
+    """
 
     engine: str
     version: str | None
     gates: tuple[GateResult, ...]
     evidence: tuple[Figure, ...]
     cost: Cost
+    headroom: Figure | None = None
+    leaving: tuple[LeavingFact, ...] = ()
     caveats: tuple[Caveat, ...] = ()
 
     @property

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+THIS_MACHINE = "cpu"
+"""The device of a plan that means this machine's own processor: it is measured, and not predicted."""
+
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """`replicas` copies of the model, each over `tp` devices."""

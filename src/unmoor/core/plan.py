@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import msgspec
 
 from unmoor.core.slo import Slo
@@ -45,9 +47,13 @@ class ModelPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class HardwarePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Accelerators of one kind, and how many ("h100_sxm", 8); `device = "cpu"` is this machine."""
+    """Accelerators of one kind, and how many ("h100_sxm", 8); `device = "cpu"` is this machine.
+
+    `vendor` says whose the device is ("nvidia", "amd", ...) where it is one that Unmoor does not know.
+    """
 
     device: str
+    vendor: str | None = None
     count: int = 1
 
 
@@ -67,7 +73,7 @@ class GatesPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What a candidate must allow, whatever its speed.
 
     `hardware_possible`: vendors that must stay possible for three years ("nvidia", "amd", "intel", "tpu", "cpu").
-    `licences_refused`: SPDX identifiers or names that must not be in the tree.
+    `licences_refused`: SPDX identifiers or names that must not be in the tree; any is accepted, in any case of letters.
     `contract_languages`: ISO 639-1 codes a support contract must be available in.
     """
 
@@ -79,12 +85,15 @@ class GatesPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class PricesPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The user's own price of one device for one hour; left out, the dated price book answers."""
+    """The user's own price of one device for one hour; left out, the dated price book answers.
+
+    `as_of` is the day it was agreed, as a TOML date or as text.
+    """
 
     device_hour: float | None = None
     currency: str = "USD"
     source: str = "plan"
-    as_of: str | None = None
+    as_of: date | None = None
 
 
 class BakeoffPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

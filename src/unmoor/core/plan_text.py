@@ -59,7 +59,7 @@ def read_struct(text: str, struct: type[StructT], *, where: str, reference: str 
     try:
         return msgspec.convert(tree, struct)
     except msgspec.ValidationError as error:
-        raise _as_plan_error(error, text=text, where=where, reference=reference) from None
+        raise _as_plan_error(error, tree=tree, text=text, where=where, reference=reference) from None
 
 
 def _refuse_unknown_keys(
@@ -91,6 +91,11 @@ def _struct_in(hint: object) -> type[msgspec.Struct] | None:
     return next((found for arg in typing.get_args(hint) if (found := _struct_in(arg))), None)
 
 
+def line_of(text: str, *path: str) -> int:
+    """The line, from 1, of a plan's text that sets the key at `path` ("hardware", "device"), or opens its table."""
+    return _line_of(path[-1], text, path[:-1])
+
+
 def _line_of(key: str, text: str, path: tuple[str, ...]) -> int:
     """The first line, from 1, that sets `key` or opens it as a table, at or after the table it stands in."""
     lines = text.splitlines()
@@ -102,7 +107,9 @@ def _line_of(key: str, text: str, path: tuple[str, ...]) -> int:
     return next((n for n, line in enumerate(lines[start:], start) if sets.search(line)), start) + 1
 
 
-def _as_plan_error(error: msgspec.ValidationError, *, text: str, where: str, reference: str) -> PlanError:
+def _as_plan_error(
+    error: msgspec.ValidationError, *, tree: Mapping[str, Any], text: str, where: str, reference: str
+) -> PlanError:
     message, _, at = str(error).partition(" - at `$.")
     path = tuple(re.sub(r"\[\.*\d*\.*\]", "", at.rstrip("`")).split(".")) if at else ()
     missing = re.search(r"missing required field `(\w+)`", message)
@@ -116,15 +123,51 @@ def _as_plan_error(error: msgspec.ValidationError, *, text: str, where: str, ref
             expected=f"{key} = ...",
             hint=f"{reference} lists every key",
         )
-    wanted = re.match(r"Expected `(.+?)`, got `(.+?)`", message)
+    wanted = re.match(r"Expected `(.+?)`, got `.+?`", message)
     line = _line_of(path[-1], text, path[:-1]) if path else 1
     return PlanError(
         f"wrong value for '{'.'.join(path)}'",
         where=f"{where}:{line}",
-        seen=wanted[2] if wanted else message,
-        expected=wanted[1] if wanted else f"see {reference}",
+        seen=_as_written(tree, at) or message,
+        expected=_in_words(wanted[1]) if wanted else _DATE if "date" in message else f"see {reference}",
         hint=f"{reference} lists every key with its type",
     )
+
+
+_DATE = "a date, like 2026-11-30"
+_WORDS = {
+    "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
+    "object": "a table", "date": _DATE,
+}  # fmt: skip
+
+
+def _in_words(types: str) -> str:
+    """The type that was expected, as a user of TOML would say it: "int | float | null" is a number."""
+    kinds = [kind for kind in types.split(" | ") if kind != "null"]
+    if {"int", "float"} <= set(kinds):
+        kinds.remove("int")
+    return " or ".join(_WORDS.get(kind, kind) for kind in kinds)
+
+
+def _as_written(tree: object, at: str) -> str | None:
+    """The value at a path like "prices.as_of" or "candidates[0].engine", as TOML says it; None where it is not plain.
+
+    msgspec writes `[...]` for a place in a mapping or a list that it does not name.
+    """
+    for key, place in re.findall(r"(\w+)|\[(\d+)\]", at.rstrip("`")):
+        if isinstance(tree, Mapping) and key in tree:
+            tree = tree[key]
+        elif isinstance(tree, Sequence) and place and int(place) < len(tree):
+            tree = tree[int(place)]
+        else:
+            return None
+    if isinstance(tree, bool):
+        return str(tree).lower()
+    if isinstance(tree, str):
+        return f'"{tree}"'
+    if isinstance(tree, Mapping):
+        return "a table"
+    return "a list" if isinstance(tree, Sequence) else str(tree)
 
 
 def _refuse_contradictions(plan: Plan, *, text: str, where: str) -> None:
@@ -147,20 +190,45 @@ def _refuse_contradictions(plan: Plan, *, text: str, where: str) -> None:
         refuse("a candidate is named twice", "candidates", twice[0], "each engine and version once")
     if plan.traffic.synthetic:
         _refuse_bad_description(plan.traffic.synthetic, text=text, where=where, table=("traffic", "synthetic"))
-    positive = [("hardware", "count", plan.hardware.count), ("slo", "quantile", plan.slo.quantile)]
-    positive += [("slo", name, value) for name in ("ttft_s", "tpot_s", "e2e_s") if (value := getattr(plan.slo, name))]
-    positive += [("bakeoff", name, getattr(plan.bakeoff, name)) for name in ("settings", "blocks")]
-    for table, key, value in positive:
-        if not 0 < value < math.inf:
-            refuse(f"'{table}.{key}' is out of range", key, value, "a number above 0", tuple(table.split(".")))
-    if plan.slo.quantile >= 1:
-        refuse(
-            "'slo.quantile' is out of range",
-            "quantile",
-            plan.slo.quantile,
-            "a share below 1, like 0.95",
-            ("slo",),
-        )
+    for table, key, value, range_ in _ranges(plan):
+        if value is not None and not range_.holds(value):
+            refuse(f"'{table}.{key}' is out of range", key, value, range_.words, (table,))
+
+
+class _Range(msgspec.Struct, frozen=True, kw_only=True):
+    """What a number of the plan may be, for the reader and for the check."""
+
+    words: str
+    low: float
+    below: float = math.inf
+    open: bool = False
+
+    def holds(self, value: float) -> bool:
+        return (self.low < value if self.open else self.low <= value) and value < self.below
+
+
+_POSITIVE = _Range(words="a number above 0", low=0, open=True)
+_COUNT = _Range(words="a whole number from 1", low=1)
+_FROM_NOUGHT = _Range(words="0 or more", low=0)
+_SHARE = _Range(words="a share from 0 to below 1, like 0.05", low=0, below=1)
+_QUANTILE = _Range(words="a share above 0 and below 1, like 0.95", low=0, below=1, open=True)
+
+
+def _ranges(plan: Plan) -> tuple[tuple[str, str, float | None, _Range], ...]:
+    """Every number of the plan that has a range, by its table and key; those of a description are checked apart."""
+    slo, bakeoff = plan.slo, plan.bakeoff
+    return (
+        ("hardware", "count", plan.hardware.count, _COUNT),
+        ("slo", "ttft_s", slo.ttft_s, _POSITIVE),
+        ("slo", "tpot_s", slo.tpot_s, _POSITIVE),
+        ("slo", "e2e_s", slo.e2e_s, _POSITIVE),
+        ("slo", "quantile", slo.quantile, _QUANTILE),
+        ("prices", "device_hour", plan.prices.device_hour, _FROM_NOUGHT),
+        ("bakeoff", "settings", bakeoff.settings, _COUNT),
+        ("bakeoff", "blocks", bakeoff.blocks, _COUNT),
+        ("bakeoff", "warmup_requests", bakeoff.warmup_requests, _FROM_NOUGHT),
+        ("bakeoff", "equivalence_margin", bakeoff.equivalence_margin, _SHARE),
+    )
 
 
 def _refuse_bad_description(description: SyntheticTraffic, *, text: str, where: str, table: tuple[str, ...]) -> None:
