@@ -62,7 +62,8 @@ def test_a_file_with_other_content_is_kept_unless_forced(small: Path, tmp_path: 
 def test_a_place_that_cannot_be_written_is_refused(small: Path, tmp_path: Path, out: str) -> None:
     refused = CliRunner().invoke(command, [str(small), "-o", str(tmp_path / out)])
     assert isinstance(refused.exception, UsageError)
-    assert refused.exception.message == "cannot be written"
+    assert refused.exception.message in {"cannot be written", "is no file"}
+    assert refused.exception.hint
 
 
 def test_json_without_a_file_is_refused(small: Path) -> None:
@@ -117,3 +118,19 @@ def test_a_description_that_is_not_there_or_not_text_is_refused(small: Path, tmp
     refused = CliRunner().invoke(command, [str(small)])
     assert isinstance(refused.exception, PlanError)
     assert refused.exception.where == f"{small}:2"
+
+
+def test_force_writes_through_a_link_and_leaves_it_a_link(small: Path, tmp_path: Path) -> None:
+    target, link = tmp_path / "target.jsonl", tmp_path / "link.jsonl"
+    target.write_text("other")
+    link.symlink_to(target)
+    assert CliRunner().invoke(command, [str(small), "-o", str(link), "--force"]).exit_code == 0
+    assert link.is_symlink()
+    assert target.read_bytes().startswith(b'{"unmoor_traffic":1')
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.jsonl", "small.toml", "target.jsonl"]
+
+
+def test_a_device_is_never_replaced(small: Path) -> None:
+    refused = CliRunner().invoke(command, [str(small), "-o", "/dev/null", "--force"])
+    assert isinstance(refused.exception, UsageError)
+    assert Path("/dev/null").is_char_device()

@@ -66,6 +66,9 @@ def test_unknown_option_names_the_nearest() -> None:
     assert shown.stderr.startswith("error: unknown option '--jsn'\n  hint: did you mean '--json'?")
 
 
+REPORT = "  hint: run it again with UNMOOR_TRACEBACK=1 for the whereabouts, and report them; what was measured stays\n"
+
+
 def raising(error: BaseException) -> Callable[[], Never]:
     def fail() -> Never:
         raise error
@@ -84,8 +87,19 @@ def raising(error: BaseException) -> Callable[[], Never]:
         (WorldError("the disk is full"), 1, "error: the disk is full\n"),
         (KeyboardInterrupt(), INTERRUPTED, "\ninterrupted: what was finished stays\n"),
         (click.UsageError("a flag is missing"), 2, "error: a flag is missing\n  see: unmoor fails --help\n"),
+        (
+            OSError(28, "No space left on device", "out.html"),
+            1,
+            "error: out.html: No space left on device\n  hint: is there room, and may it be used?\n",
+        ),
+        (
+            RecursionError("too deep"),
+            1,
+            "error: a defect of unmoor, or something it did not foresee\n  seen:     RecursionError: too deep\n"
+            + REPORT,
+        ),
     ],
-    ids=["the user's", "the world's", "ctrl-c", "usage"],
+    ids=["the user's", "the world's", "ctrl-c", "usage", "disk full", "unforeseen"],
 )
 def test_a_failure_is_text_on_stderr_and_a_code(
     error: BaseException, code: int, text: str, capsys: pytest.CaptureFixture[str]
@@ -104,6 +118,16 @@ def test_a_reader_that_closed_early_gets_no_complaint() -> None:
     )
     os.close(writing)
     assert shown.stderr == ""
+
+
+@pytest.mark.parametrize("redirect", [">/dev/full", ">&-"])
+def test_a_standard_output_that_takes_nothing_is_no_traceback(redirect: str) -> None:
+    line = f"{sys.executable} -m unmoor.cli --help {redirect}"
+    shown = subprocess.run(["/bin/sh", "-c", line], stderr=subprocess.PIPE, text=True, check=False)
+    assert "Traceback" not in shown.stderr
+    assert "Exception ignored" not in shown.stderr
+    if redirect == ">/dev/full":
+        assert (shown.returncode, "hint:" in shown.stderr) == (1, True)
 
 
 def test_the_real_group_is_what_runs_by_default() -> None:

@@ -53,9 +53,16 @@ def command(description: Path, output: Path | None, *, force: bool, as_json: boo
 
 def _write(path: Path, content: bytes, *, force: bool) -> bool:
     """Whether `path` was written: not when it holds `content` already. A file is whole or not there at all."""
+    import os
+    import secrets
+
     from unmoor.core.errors import UsageError
 
     hint = "-o names another file; --force replaces this one"
+    if path.exists() and not path.is_file():  # a device or a folder is never replaced, whoever may
+        raise UsageError(
+            "is no file", where=str(path), seen="a folder or a device", expected="a file, or no file yet", hint=hint
+        )
     try:
         if path.exists() and path.read_bytes() == content:
             return False
@@ -63,9 +70,11 @@ def _write(path: Path, content: bytes, *, force: bool) -> bool:
             raise UsageError(
                 "will not be overwritten", where=str(path), seen="other content", expected="no file yet", hint=hint
             )
-        part = path.with_name(f".{path.name}.part")
-        part.write_bytes(content)
-        part.replace(path)
+        target = path.resolve(strict=path.is_symlink())  # a link stays a link: what it names is written
+        part = target.with_name(f".unmoor-{secrets.token_hex(8)}.part")
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
+            file.write(content)
+        part.replace(target)
     except OSError as failure:
         seen = failure.strerror or type(failure).__name__
         raise UsageError(

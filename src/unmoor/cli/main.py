@@ -14,6 +14,7 @@ from unmoor.core.errors import UnmoorError
 from unmoor.core.nearest import did_you_mean
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+TRACEBACK = "UNMOOR_TRACEBACK"
 
 
 class Verb(NamedTuple):
@@ -87,22 +88,48 @@ def run(args: Sequence[str], group: click.Group = unmoor) -> int:
     """
     try:
         outcome = group.main(args=list(args), prog_name="unmoor", standalone_mode=False)
-    except UnmoorError as error:
-        click.echo(f"error: {error}", err=True)
-        return error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return error.exit_code
-    except click.ClickException as error:
-        _say_usage_error(error)
-        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted: what was finished stays", err=True)
         return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last resort: one error, never a traceback
+        return _told(error)
     return outcome if isinstance(outcome, int) else 0
 
 
-def _say_usage_error(error: click.ClickException) -> None:
+def _told(error: Exception) -> int:
+    """The exit code of a failure that was told on standard error."""
+    code, text = 1, ""
+    match error:
+        case UnmoorError():
+            code, text = error.exit_code, f"error: {error}"
+        case click.exceptions.NoArgsIsHelpError():
+            code, text = error.exit_code, error.format_message()
+        case click.ClickException():
+            code, text = error.exit_code, _usage_error(error)
+        case BrokenPipeError():  # the reader closed early, as `| head` does: it has what it wanted
+            pass
+        case OSError():
+            place = f"{error.filename}: " if error.filename else ""
+            text = f"error: {place}{error.strerror or error}\n  hint: is there room, and may it be used?"
+        case _:
+            text = _defect(error)
+    if text:
+        click.echo(text, err=True)
+    return code
+
+
+def _defect(error: Exception) -> str:
+    """What no room foresaw, as one error; the traceback itself for who asks for it."""
+    if os.environ.get(TRACEBACK):
+        raise error
+    said = " ".join(str(error).split())[:200]
+    return (
+        f"error: a defect of unmoor, or something it did not foresee\n  seen:     {type(error).__name__}: {said}\n"
+        f"  hint: run it again with {TRACEBACK}=1 for the whereabouts, and report them; what was measured stays"
+    )
+
+
+def _usage_error(error: click.ClickException) -> str:
     lines = [f"error: {error.format_message()}"]
     context = error.ctx if isinstance(error, click.UsageError) else None
     if isinstance(error, click.NoSuchOption) and context is not None:
@@ -110,17 +137,25 @@ def _say_usage_error(error: click.ClickException) -> None:
         lines = [f"error: unknown option '{error.option_name}'", f"  hint: {did_you_mean(error.option_name, options)}"]
     if context is not None:
         lines.append(f"  see: {context.command_path} --help")
-    click.echo("\n".join(lines), err=True)
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Runs the command line and exits with its code."""
     code = run(sys.argv[1:])
+    if sys.stdout is not None:  # None where the caller closed it
+        code = _flushed(code)
+    sys.exit(code)
+
+
+def _flushed(code: int) -> int:
+    """The exit code once standard output has been written out: not a success where that failed."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader closed early (`| head`). Click catches that while it writes; this is for the last flush, which
-        # the interpreter would otherwise repeat, and complain about, while it exits.
+    except OSError as error:
+        # The interpreter would repeat the last flush, and complain about it, while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
-    sys.exit(code)
+        if not isinstance(error, BrokenPipeError):  # a reader that closed early, as `| head`, has what it wanted
+            click.echo(f"error: standard output: {error.strerror}\n  hint: is there room where it goes?", err=True)
+        return 1
+    return code
