@@ -61,6 +61,17 @@ def test_a_launched_engine_has_answered_and_is_gone_afterwards(tmp_path: Path, l
     assert "answers on port" in said[-1]
 
 
+def test_a_killed_engine_is_dead_at_once_while_its_supervisor_still_cleans_up(tmp_path: Path, log_path: Path) -> None:
+    with launch(
+        ScriptedEngine(ANSWERS), spec_for(tmp_path), {}, log_path=log_path, ready_timeout_s=20, say=quiet
+    ) as running:
+        assert running.identity is not None
+        assert send(signal.SIGKILL, running.identity)
+        assert until(lambda: not running.alive(), within_s=1.0)
+        with pytest.raises(EngineDiedError):
+            running.check_alive()
+
+
 def test_children_that_ignore_polite_requests_are_gone_too(tmp_path: Path, log_path: Path) -> None:
     with launch(
         ScriptedEngine(WITH_STUBBORN_CHILD), spec_for(tmp_path), {}, log_path=log_path, ready_timeout_s=20, say=quiet

@@ -83,8 +83,10 @@ class RunningEngine:
         self.stop()
 
     def alive(self) -> bool:
-        """Whether the engine still runs."""
-        return self._supervisor is not None and self._supervisor.poll() is None
+        """Whether the engine's own process still runs; its supervisor outlives it by the seconds it takes to clean up."""
+        if self._supervisor is None or self._supervisor.poll() is not None or self.identity is None:
+            return False
+        return identify(self.identity.pid, self.identity.mark) == self.identity
 
     def check_alive(self) -> None:
         """Raises EngineDiedError, with the engine's own words turned into ours, when it has ended."""
