@@ -26,7 +26,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from unmoor.choose.prediction.kernel_tables import find_table, shipped_manifest
+from unmoor.choose.prediction.kernel_tables import NoTable, find_table, shipped_manifest
 from unmoor.choose.prediction.published_error import (
     EngineError,
     ErrorGroup,
@@ -48,7 +48,7 @@ METHOD = (
     "closed loop at each row's concurrency, 10 requests per slot, lengths uniform in 0.8 to 1 times nominal, seed 0; "
     "8192 tokens per batch, 16-token blocks (32 and reserved answers where the engine never evicts), chunked prefill; "
     "means against the rows' values; throughput is concurrency x answer / (TTFT + TPOT x (answer - 1)) on both sides; "
-    "nothing fitted"
+    "nothing fitted: the errors are those of the prediction before its band corrects it"
 )
 
 
@@ -109,7 +109,7 @@ def scheduler_of(row: Row) -> SchedulerModel:
 def predict(row: Row) -> Result | None:
     """Our prediction of a row; None where no table ships for it."""
     table = find_table(MODEL, "fp8", row.device, row.tables_name, row.tp)
-    if table is None:
+    if isinstance(table, NoTable):
         return None
     rng = random.Random(0)  # noqa: S311 - lengths, not secrets
     requests = [
@@ -142,6 +142,9 @@ def statistics(errors: Iterable[float]) -> ErrorStatistics:
         mape=round(float(size.mean()), 3),
         bias=round(float(seen.mean()), 3),
         p90=round(float(np.quantile(size, 0.9)), 3),
+        p5=round(float(np.quantile(seen, 0.05)), 3),
+        median=round(float(np.median(seen)), 3),
+        p95=round(float(np.quantile(seen, 0.95)), 3),
     )
 
 
@@ -260,6 +263,25 @@ def percent(statistics: ErrorStatistics) -> str:
     return f"{statistics.mape:.1%} ({statistics.bias:+.1%}), {statistics.p90:.1%}"
 
 
+def factors(found: PredictionError) -> list[str]:
+    """The bands that ranges are made of, as a table."""
+    bands = [(engine, found.band(engine.device, engine.tables_name)) for engine in found.engines]
+    return [
+        "## The bands in use",
+        "",
+        "Iteration times are multiplied by these: measured / predicted TPOT at its 5th percentile, median and 95th",
+        "percentile. A band that lies above 1 corrects a prediction that is too fast.",
+        "",
+        "| device | tables | n | fast end | middle | slow end |",
+        "| --- | --- | --- | --- | --- | --- |",
+        *(
+            f"| {e.device} | {e.tables_name} | {e.tpot.n} | {b.fast:.2f} | {b.mid:.2f} | {b.slow:.2f} |"
+            for e, b in bands
+        ),
+        "",
+    ]
+
+
 def page(found: PredictionError) -> str:
     """The record as a page."""
     choice = found.layout_choice
@@ -302,6 +324,7 @@ def page(found: PredictionError) -> str:
         f"in {choice.limit_broken} the pick breaks the limit when measured (by what the band covers); in the others",
         f"{choice.regret_mean:.1%} of throughput is lost on average, {choice.regret_worst:.0%} at worst.",
         "",
+        *factors(found),
         "## What is bad",
         "",
         "- TTFT of short prompts is far too low: host work (tokenizing, HTTP, scheduling) is in no kernel table.",

@@ -37,6 +37,7 @@ ORIGIN = "aiconfigurator-core"
 ORIGIN_VERSION = "0.12.0"
 MADE_ON = "2026-11-30"
 MODEL = "nvidia/Llama-3.1-70B-Instruct-FP8"
+PARAMETERS = 70_553_706_496  # from its configuration: 80 layers of 8192, 28672 in the MLP, two embeddings of 128256
 ALIASES = (
     "Llama-3.1-70B",
     "Llama-3.1-70B-Instruct",
@@ -205,25 +206,46 @@ def interpolation_error(live: Live, table: KernelTable, seed: int, n: int = 400)
     return [abs(table.step_s(*shape) / live.step_s(*shape) - 1) for shape in shapes]
 
 
+def kv_pool(device: str, tables: Tables, tp: int) -> dict[str, Any]:
+    """What the origin says of the KV pool. Raises ValueError where the model leaves no room for one."""
+    found: dict[str, Any] = estimate_kv_cache(
+        MODEL,
+        device,
+        tables.name,
+        tables.version,
+        max_num_tokens=8192,
+        max_batch_size=256,
+        memory_fraction_kind=tables.kind,
+        memory_fraction_value=tables.fraction,
+        tp_size=tp,
+    )
+    return found
+
+
 def kv_tokens(device: str, tables: Tables, tp: int) -> int | None:
     """The tokens that fit the KV pool; None where the model leaves no room for one."""
     try:
-        found = estimate_kv_cache(
-            MODEL,
-            device,
-            tables.name,
-            tables.version,
-            max_num_tokens=8192,
-            max_batch_size=256,
-            memory_fraction_kind=tables.kind,
-            memory_fraction_value=tables.fraction,
-            tp_size=tp,
-        )
+        return int(kv_pool(device, tables, tp)["total_kv_size_tokens"])
     except ValueError as error:
         if "budget" not in str(error):
             raise
         return None
-    return int(found["total_kv_size_tokens"])
+
+
+def no_room() -> list[dict[str, Any]]:
+    """The sizes at which the model leaves no room for a KV pool."""
+    return [
+        {"device": device, "tables_name": tables.name, "tp": tp, "memory_fraction": tables.fraction}
+        for device in DEVICES
+        for tables in ENGINES
+        for tp in SIZES
+        if kv_tokens(device, tables, tp) is None
+    ]
+
+
+def device_bytes() -> dict[str, int]:
+    """The memory of one device, as the origin has it."""
+    return {device: int(kv_pool(device, ENGINES[0], max(SIZES))["total_gpu_capacity_bytes"]) for device in DEVICES}
 
 
 def origin_hash() -> str:
@@ -303,6 +325,7 @@ def manifest(npz: Path, rows: list[dict[str, Any]], every: Sequence[float]) -> d
     median, p95 = quantiles(every)
     return {
         "model": MODEL,
+        "parameters": PARAMETERS,
         "weights": "fp8",
         "aliases": list(ALIASES),
         "unit": "seconds per iteration, GPU operations only",
@@ -318,6 +341,8 @@ def manifest(npz: Path, rows: list[dict[str, Any]], every: Sequence[float]) -> d
         "held_out_shapes": len(every),
         "error_median": median,
         "error_p95": p95,
+        "device_bytes": device_bytes(),
+        "no_room": no_room(),
         "tables": rows,
     }
 

@@ -22,6 +22,7 @@ from unmoor.choose.prediction.capacity import (
     slow_end,
     tail,
 )
+from unmoor.choose.prediction.published_error import Band
 from unmoor.core.slo import Slo
 from unmoor.core.traffic import Request, Segment
 
@@ -59,7 +60,17 @@ def test_twice_the_step_time_halves_the_capacity(scheduler: object) -> None:
 
 def test_the_slow_end_is_below_the_fast_end() -> None:
     fleet = deal(traffic(1000, 5.0), 2, LinearTable(), MIXED)
-    assert capacity(fleet, slow_end(0.14)) < 0.9 * capacity(fleet, fast_end(0.14))
+    band = Band(fast=0.86, mid=1.0, slow=1.14)
+    assert capacity(fleet, slow_end(band)) < 0.9 * capacity(fleet, fast_end(band))
+
+
+def test_the_hit_rate_of_the_first_requests_is_that_of_their_places_on_every_replica() -> None:
+    load = traffic(7, 1.0, prompt=1000, shared=400, groups=1)
+    run = run_fleet(deal(load, 3, LinearTable(), MIXED), 0.1, Pace())
+    assert run.hit_rate_of_first(3) == 0.0, "the first request of each replica finds an empty cache"
+    assert run.hit_rate_of_first(7) == run.prefix_hit_rate
+    assert 0.0 < (run.hit_rate_of_first(4) or 0.0) < (run.prefix_hit_rate or 0.0)
+    assert run.hit_rate_of_first(0) is None
 
 
 def test_two_replicas_carry_about_twice_the_rate_of_one() -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from unmoor.choose.prediction.kernel_tables import StepTable, TableOrigin
 from unmoor.choose.prediction.kv_pool import Chains, chains_of
+from unmoor.choose.prediction.published_error import Band
 from unmoor.choose.prediction.simulate import Outcomes, Patience, simulate
 from unmoor.core.slo import Slo
 from unmoor.core.traffic import Request
@@ -30,14 +31,19 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     host_s: float = 0.0
 
 
-def slow_end(band: float) -> Pace:
-    """The pessimistic end of a relative error band of iteration times."""
-    return Pace(step_factor=1 + band, host_s=HOST_OVERHEAD_S)
+def slow_end(band: Band) -> Pace:
+    """The pessimistic end of a band of iteration times."""
+    return Pace(step_factor=band.slow, host_s=HOST_OVERHEAD_S)
 
 
-def fast_end(band: float) -> Pace:
-    """The optimistic end of a relative error band of iteration times."""
-    return Pace(step_factor=1 - band)
+def middle(band: Band) -> Pace:
+    """The median of a band of iteration times, without the host's work."""
+    return Pace(step_factor=band.mid)
+
+
+def fast_end(band: Band) -> Pace:
+    """The optimistic end of a band of iteration times."""
+    return Pace(step_factor=band.fast)
 
 
 class _Paced:
@@ -140,8 +146,16 @@ class FleetRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def prefix_hit_rate(self) -> float | None:
         """The share of prompt tokens (0-1) taken from the cache, over all requests; None without prompt tokens."""
-        asked = self.gathered("input_tokens").sum()
-        return float(self.gathered("cached_tokens").sum() / asked) if asked else None
+        return self.hit_rate_of_first(sum(outcome.arrival_s.size for outcome in self.outcomes))
+
+    def hit_rate_of_first(self, count: int) -> float | None:
+        """The share of prompt tokens (0-1) of the first `count` requests taken from the cache; None without tokens."""
+        replicas = len(self.outcomes)
+        # Dealt in turn, replica r has the requests r, r + replicas, ...
+        kept = [len(range(replica, count, replicas)) for replica in range(replicas)]
+        pairs = list(zip(self.outcomes, kept, strict=True))
+        asked = sum(int(outcome.input_tokens[:most].sum()) for outcome, most in pairs)
+        return sum(int(outcome.cached_tokens[:most].sum()) for outcome, most in pairs) / asked if asked else None
 
     @property
     def output_tput_tps(self) -> float | None:

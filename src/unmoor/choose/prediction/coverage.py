@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unmoor.choose.prediction.kernel_tables import shipped_manifest
+from unmoor.core.hardware import THIS_MACHINE
 
-THIS_MACHINE = "cpu"
 LIVE_DEVICES = (
     "a100_pcie",
     "a100_sxm",

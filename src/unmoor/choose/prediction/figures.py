@@ -10,8 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.choose.prediction import honesty
-from unmoor.choose.prediction.capacity import HOST_OVERHEAD_S, Fleet, FleetRun, Pace, fast_end, run_fleet, slow_end
-from unmoor.choose.prediction.published_error import PredictionError
+from unmoor.choose.prediction.capacity import (
+    HOST_OVERHEAD_S,
+    Fleet,
+    FleetRun,
+    Pace,
+    fast_end,
+    middle,
+    run_fleet,
+    slow_end,
+)
+from unmoor.choose.prediction.published_error import Band, PredictionError
 from unmoor.core.evidence import Caveat, EvidenceKind, Figure
 from unmoor.core.hardware import Layout
 from unmoor.core.slo import Slo
@@ -31,7 +40,11 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What stays the same over all layouts of one candidate."""
+    """What stays the same over all layouts of one candidate.
+
+    `version` is the one in question, `rules_version` the one whose scheduler is simulated. `content_known` is whether
+    the traffic's source says anything of content.
+    """
 
     requests: Sequence[Request]
     own_rps: float
@@ -40,8 +53,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     title: str
     version: str
-    band: float
+    rules_version: str
+    content_known: bool
+    band: Band
     measured_rows: int
+    bias: float
     error: PredictionError
     effort: Search
 
@@ -74,7 +90,7 @@ def evidence_of(
     question: Question, answers: Sequence[Answer], best: Answer
 ) -> tuple[tuple[Figure, ...], tuple[Caveat, ...]]:
     """Figures and caveats: every layout's range of rates, and the best layout's behaviour at the traffic's own rate."""
-    paces = (("mid", Pace()), ("slow", slow_end(question.band)), ("fast", fast_end(question.band)))
+    paces = (("mid", middle(question.band)), ("slow", slow_end(question.band)), ("fast", fast_end(question.band)))
     runs = {name: run_fleet(best.fleet, question.own_rps, pace) for name, pace in paces}
     case = _case(question, best, runs)
     rates = tuple(_rate_figure(question, answer) for answer in answers if answer.high_rps)
@@ -84,6 +100,9 @@ def evidence_of(
         *_unreached(answers),
         *_failures(runs["mid"]),
         *_flattered(question, best),
+        *_content(question),
+        *_amount(question, best, runs["mid"]),
+        *_versions(question, case),
         *_terms(question, best),
     )
     return figures, caveats
@@ -113,11 +132,13 @@ def _at_own_rate(
     question: Question, best: Answer, case: honesty.Case, runs: Mapping[str, FleetRun]
 ) -> tuple[Figure, ...]:
     detail = f"{question.own_rps:.3g} requests/s, the traffic's own rate"
+    once = len(question.requests)
     quantities: tuple[tuple[str, str, Callable[[FleetRun], float | None]], ...] = (
         (honesty.TPUT, "tps", lambda run: run.output_tput_tps),
         (honesty.TPOT, "s", lambda run: _mean_of_finite(run.tpot_s)),
         (honesty.TTFT, "s", lambda run: _finite_or_none(run.tail_ttft_s(0.95))),
-        (honesty.HIT_RATE, "1", lambda run: run.prefix_hit_rate),
+        # Of one pass only: the traffic's own overlap bounds it, and what a repetition finds in the cache is no news.
+        (honesty.HIT_RATE, "1", lambda run: run.hit_rate_of_first(once) if question.content_known else None),
     )
     figures: list[Figure] = []
     for metric, unit, quantity in quantities:
@@ -191,16 +212,86 @@ def _flattered(question: Question, best: Answer) -> tuple[Caveat, ...]:
     return (Caveat(code="traffic_short", text=text),)
 
 
+def _content(question: Question) -> tuple[Caveat, ...]:
+    if question.content_known:
+        return ()
+    text = (
+        "The traffic's source says nothing of content: no hit rate is given, and rates are simulated without any reuse "
+        "of prefixes, so that what is really shared can only raise them."
+    )
+    return (Caveat(code="content_unknown", text=text),)
+
+
+def _amount(question: Question, best: Answer, run: FleetRun) -> tuple[Caveat, ...]:
+    """How much of the traffic was simulated, where that is not all of it, once."""
+    own, simulated = len(question.requests), sum(map(len, best.fleet.shares))
+    if simulated < own:
+        text = (
+            f"Simulated are the first {simulated:,} of {own:,} requests: their lengths and shared prefixes need not be "
+            "those of the whole, and their hit rate may be above the whole traffic's overlap."
+        )
+        return (Caveat(code="traffic_cut", text=text),)
+    if simulated == own:
+        return ()
+    hits = run.prefix_hit_rate if question.content_known else None
+    every = "" if hits is None else f" The hit rate given is of the first pass; over all passes it is {hits:.0%}."
+    text = (
+        f"The traffic has {own:,} requests and was repeated until there were {simulated:,} ({simulated / own:.3g} "
+        "passes): prefixes in use for over half of it stay shared between passes, and all else is renamed. The fewer "
+        f"requests there are, the less a figure says of others.{every}"
+    )
+    return (Caveat(code="traffic_repeated", text=text),)
+
+
+def _versions(question: Question, case: honesty.Case) -> tuple[Caveat, ...]:
+    """That tables or rules are another version's, where that takes no value away: honesty's rule says when it does."""
+    said = []
+    if case.version != case.tables_version and not honesty.too_far(case):
+        text = (
+            f"The kernel times are those of {case.title} {case.tables_version}, not of {case.version}; so near "
+            f"(within {honesty.MINORS_APART} minor releases) that figures still count."
+        )
+        said.append(Caveat(code="tables_lag", text=text))
+    if case.version != question.rules_version:
+        text = (
+            f"The scheduler simulated is that of {case.title} {question.rules_version}, whose source was read, not of "
+            f"{case.version}."
+        )
+        said.append(Caveat(code="scheduler_version", text=text))
+    return tuple(said)
+
+
 def _terms(question: Question, best: Answer) -> tuple[Caveat, ...]:
     """What the ranges are, and what the simulation takes for granted."""
-    error, table = question.error, best.fleet.table
-    rows = f"{question.measured_rows} measured runs" if question.measured_rows else "the worst of the engines measured"
+    table = best.fleet.table
     band = (
-        f"Ranges: iteration times ±{question.band:.0%} (90 % of TPOT errors, {rows}: {error.source}), and 0 to "
-        f"{HOST_OVERHEAD_S * 1e3:.0f} ms of host work before a first token. Kernel times and KV memory "
-        f"({table.kv_tokens:,} tokens for each replica of {best.layout}) are {table.origin.source}."
+        f"{_band_said(question)} and 0 to {HOST_OVERHEAD_S * 1e3:.0f} ms of host work before a first token. Kernel "
+        f"times and KV memory ({table.kv_tokens:,} tokens for each replica of {best.layout}) are {table.origin.source}."
     )
     model = (
         "Simulated: the traffic's own arrivals, scaled in time and dealt over replicas in turn, regardless of prefix."
     )
-    return Caveat(code="prediction_terms", text=band), Caveat(code="round_robin", text=model)
+    step = (
+        f"Highest rates are searched in steps that end within {question.effort.tolerance:.0%}: a smaller difference "
+        "between engines or layouts, or none, is the search's and not theirs."
+    )
+    return (
+        Caveat(code="prediction_terms", text=band),
+        Caveat(code="round_robin", text=model),
+        Caveat(code="search_step", text=step),
+    )
+
+
+def _band_said(question: Question) -> str:
+    """The band of iteration times, its origin, and which way the prediction was wrong."""
+    band, error = question.band, question.error
+    ends = f"Ranges: iteration times × {band.fast:.2f} to {band.slow:.2f}"
+    if not question.measured_rows:
+        return f"{ends} (the widest of measured engines, {error.source}: this one's own error is not known),"
+    bias = question.bias
+    lean = "too fast" if bias < 0 else "too slow"
+    corrected = f"predictions there are {abs(bias):.0%} {lean} on average, which the range corrects"
+    return (
+        f"{ends} (90 % of {question.measured_rows} measured runs' TPOT as a multiple of the predicted: {error.source}; "
+        f"{corrected}),"
+    )

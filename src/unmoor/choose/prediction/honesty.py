@@ -65,7 +65,8 @@ def _nobody_measured(case: Case) -> bool:
     return case.measured_rows == 0
 
 
-def _tables_lag(case: Case) -> bool:
+def too_far(case: Case) -> bool:
+    """Whether the tables' version is too far from the one in question for any figure to count as validated."""
     apart = minors_apart(case.version, case.tables_version)
     return apart is None or apart > MINORS_APART
 
@@ -112,7 +113,7 @@ RULES = (
     Rule(
         code="tables_lag",
         metrics=_EVERY,
-        applies=_tables_lag,
+        applies=too_far,
         reason=lambda case: (
             f"The kernel times are those of {case.title} {case.tables_version}, more than {MINORS_APART} minor "
             f"releases from {case.version}: no figure counts as validated."

@@ -6,7 +6,7 @@ import functools
 import importlib.resources
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -46,8 +46,27 @@ class StepTable(Protocol):
         """
 
 
-TableFinder = Callable[[str, str, str, str, int], StepTable | None]
-"""(model, weights, device, tables_name, tp) to its table; None where there is none."""
+class NoTable(msgspec.Struct, frozen=True, kw_only=True):
+    """Why there is no table: the code of the caveat it becomes, and one sentence.
+
+    "does_not_fit": the model is known to leave no room for a KV pool at this size. "weights_differ": the times would be
+    those of other weights. "no_kernel_table": nobody's times are at hand. `extra_asked` is whether the `predict` extra
+    was asked too.
+    """
+
+    code: Literal["no_kernel_table", "does_not_fit", "weights_differ"]
+    text: str
+    extra_asked: bool = False
+
+
+TableFinder = Callable[[str, str, str, str, int], StepTable | NoTable]
+"""(model, weights, device, tables_name, tp) to its table, or to the reason why there is none."""
+
+
+def no_room(device: str, tp: int, fraction: float) -> NoTable:
+    """That a KV pool has no room beside the weights in `fraction` of the memory of `tp` devices."""
+    text = f"within {fraction:.0%} of the memory of {tp} × {device} the weights leave no room for a KV pool"
+    return NoTable(code="does_not_fit", text=text)
 
 
 class TableRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,10 +83,23 @@ class TableRow(msgspec.Struct, frozen=True, kw_only=True):
     error_p95: float
 
 
+class NoRoom(msgspec.Struct, frozen=True, kw_only=True):
+    """A size at which the origin finds no room for a KV pool, in `memory_fraction` of the devices' memory."""
+
+    device: str
+    tables_name: str
+    tp: int
+    memory_fraction: float
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What ships, where it comes from and how it was changed; `error_*` is interpolation against the live model."""
+    """What ships, where it comes from and how it was changed; `error_*` is interpolation against the live model.
+
+    `device_bytes` is the memory of one device, and `no_room` names the sizes that were left out for want of it.
+    """
 
     model: str
+    parameters: int
     weights: str
     aliases: tuple[str, ...]
     unit: str
@@ -83,6 +115,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     held_out_shapes: int
     error_median: float
     error_p95: float
+    device_bytes: dict[str, int]
+    no_room: tuple[NoRoom, ...]
     tables: tuple[TableRow, ...]
 
 
@@ -181,16 +215,22 @@ def shipped_manifest() -> Manifest:
     return msgspec.json.decode((_TABLES / _MANIFEST).read_bytes(), type=Manifest)
 
 
+_BYTES_PER_WEIGHT = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1, "int8": 1}
+
+
 @functools.cache
-def find_table(model: str, weights: str, device: str, tables_name: str, tp: int) -> KernelTable | None:
-    """The shipped table for a model (any alias, with or without its publisher), or None where none ships."""
+def find_table(model: str, weights: str, device: str, tables_name: str, tp: int) -> KernelTable | NoTable:
+    """The shipped table for a model (any alias, with or without its publisher), or the reason why none ships."""
     manifest = shipped_manifest()
     known = {name.lower() for name in (manifest.model, manifest.model.rpartition("/")[2], *manifest.aliases)}
-    if model.rpartition("/")[2].lower() not in known or weights.lower() != manifest.weights:
-        return None
+    if model.rpartition("/")[2].lower() not in known:
+        return NoTable(code="no_kernel_table", text=f"no kernel table of {model} ships")
+    if weights.lower() != manifest.weights:
+        return _other_weights(manifest, weights, device, tp)
     row = next((r for r in manifest.tables if (r.device, r.tables_name, r.tp) == (device, tables_name, tp)), None)
     if row is None:
-        return None
+        full = next((r for r in manifest.no_room if (r.device, r.tables_name, r.tp) == (device, tables_name, tp)), None)
+        return no_room(device, tp, full.memory_fraction) if full else _not_on(device)
     origin = TableOrigin(
         source=f"{manifest.origin} {manifest.origin_version}, tables of {row.tables_name} {row.tables_version}",
         model=manifest.model,
@@ -200,3 +240,17 @@ def find_table(model: str, weights: str, device: str, tables_name: str, tp: int)
     )
     with (_TABLES / manifest.file).open("rb") as file, np.load(file) as arrays:
         return KernelTable.of_arrays(arrays, f"{device}/{tables_name}/{tp}", kv_tokens=row.kv_tokens, origin=origin)
+
+
+def _not_on(device: str) -> NoTable:
+    return NoTable(code="no_kernel_table", text=f"no kernel table of this engine and model on {device} ships")
+
+
+def _other_weights(manifest: Manifest, weights: str, device: str, tp: int) -> NoTable:
+    """What is known of the shipped model at other weights: whether they alone are more than the memory."""
+    need = manifest.parameters * _BYTES_PER_WEIGHT.get(weights.lower(), 0)
+    have = manifest.device_bytes.get(device, 0) * tp
+    if have and need > have:
+        text = f"the weights alone are {need / 1e9:.0f} GB at {weights}, more than the {have / 1e9:.0f} GB of "
+        return NoTable(code="does_not_fit", text=f"{text}{tp} × {device}")
+    return NoTable(code="no_kernel_table", text=f"the tables that ship are of {manifest.weights} weights")

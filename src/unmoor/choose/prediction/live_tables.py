@@ -1,8 +1,7 @@
 """Iteration times of any other model, straight from aiconfigurator-core: the only file that imports it, and lazily.
 
-The library looks models up on a hub unless its environment says otherwise. This room touches no environment, so the
-command line, at the edge, sets HF_HUB_OFFLINE=1 before it passes `live_tables` on; a name the library does not bundle
-is then an error of ours, never a download.
+The library downloads the configuration of a model that it does not bundle, whatever HF_HUB_OFFLINE says. So it is asked
+only about models it bundles: any other name has no table here, and is never looked up.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 
-from unmoor.choose.prediction.kernel_tables import StepTable, TableOrigin, find_table
+from unmoor.choose.prediction.kernel_tables import NoTable, StepTable, TableOrigin, find_table, no_room
 from unmoor.core.errors import UsageError, WorldError
 
 ORIGIN = "aiconfigurator-core"
@@ -101,18 +100,57 @@ def check_installed() -> None:
 
 
 @functools.cache
-def live_tables(model: str, weights: str, device: str, tables_name: str, tp: int) -> StepTable | None:
+def live_tables(model: str, weights: str, device: str, tables_name: str, tp: int) -> StepTable | NoTable:
     """A `TableFinder`: the shipped table where there is one, and the library's own answer for any other model.
 
-    None where the library has no such model, device or engine, or no room for a KV pool at this size. The weights'
-    format is the one in the model's own configuration: name a model whose weights are as served.
-    Raises UsageError where the library is not installed.
+    The library takes the weights' format from the model's own configuration: where that is not the format asked for, or
+    cannot be told, there is no table ("weights_differ"). Raises UsageError where the library is not installed.
     """
     shipped = find_table(model, weights, device, tables_name, tp)
-    if shipped is not None or tables_name not in _VERSIONS:
+    if not isinstance(shipped, NoTable) or shipped.code == "does_not_fit" or tables_name not in _VERSIONS:
         return shipped
     check_installed()
+    bundled = _bundled_name(model)
+    if bundled is None:
+        return _none(f"{ORIGIN} {VERSION} bundles no model of the name {model}")
+    own = _own_weights(bundled)
+    if own != weights.lower():
+        seen = "a format that cannot be told" if own is None else own
+        text = f"{ORIGIN} {VERSION} has {bundled} at {seen}, and the plan says {weights}: name a model of these weights"
+        return NoTable(code="weights_differ", text=text, extra_asked=True)
     try:
-        return LiveTable(model, device, tables_name, tp)
-    except ValueError:  # what the library raises for an unknown model or device, and for no KV budget
-        return None
+        return LiveTable(bundled, device, tables_name, tp)
+    except ValueError as error:  # what the library raises for an unknown device, and for no KV budget
+        full = "budget" in str(error)
+        return (
+            no_room(device, tp, _FRACTION) if full else _none(f"{ORIGIN} {VERSION} has no table of {model} on {device}")
+        )
+
+
+def _none(text: str) -> NoTable:
+    return NoTable(code="no_kernel_table", text=text, extra_asked=True)
+
+
+def _bundled_name(model: str) -> str | None:
+    """The name under which the library bundles a model, whatever its case; None where it does not."""
+    from aiconfigurator_core.sdk.common import DefaultHFModels  # noqa: PLC0415 - an extra
+
+    return next((name for name in sorted(DefaultHFModels) if name.lower() == model.lower()), None)
+
+
+# The library's names of formats, and the plan's; a mixture of several, or one packed in tensors, is none of them.
+_FORMATS = {"fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4", "mxfp4": "mxfp4"}
+_UNQUANTISED = {"bfloat16": "bf16", "float16": "fp16"}
+
+
+def _own_weights(model: str) -> str | None:
+    """The format of the weights that the library computes with, as a plan writes it; None where it cannot be told."""
+    from aiconfigurator_core.sdk.utils import get_model_config_from_model_path  # noqa: PLC0415 - an extra
+
+    config = get_model_config_from_model_path(model)["raw_config"]
+    algorithm = config.get("quant_algo")
+    if algorithm is not None:
+        return _FORMATS.get(algorithm)
+    text = config.get("text_config") or {}
+    kinds = (found.get(key) for found in (config, text) for key in ("torch_dtype", "dtype"))
+    return _UNQUANTISED.get(next((kind for kind in kinds if kind), ""))

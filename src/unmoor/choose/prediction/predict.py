@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
 
 from unmoor.choose.prediction.arrivals import first_or_again, spread_ticks, ticks_coarsely
 from unmoor.choose.prediction.capacity import deal, fast_end, highest_rate, meets_at, slow_end
+from unmoor.choose.prediction.coverage import LIVE_DEVICES
 from unmoor.choose.prediction.figures import Answer, Question, Search, evidence_of, is_steady
-from unmoor.choose.prediction.kernel_tables import StepTable, TableFinder, find_table
+from unmoor.choose.prediction.kernel_tables import NoTable, StepTable, TableFinder, TableOrigin, find_table
 from unmoor.choose.prediction.live_tables import INSTALL
 from unmoor.choose.prediction.published_error import shipped_error
 from unmoor.core.evidence import Caveat, Figure
-from unmoor.core.hardware import Layout, layouts
+from unmoor.core.hardware import TENSOR_PARALLEL_SIZES, Layout, layouts
 from unmoor.core.plan import HardwarePlan, ModelPlan
 from unmoor.core.slo import Slo
 from unmoor.core.traffic import Workload
@@ -71,13 +72,14 @@ def predict_candidate(
         return _nothing(
             "no_arrivals", "The traffic has no two arrivals apart in time, so that it has no rate to scale."
         )
-    found = [
-        (layout, table)
+    asked = [
+        (layout, tables(model.name, model.weights, hardware.device, engine.tables_name or "", layout.tp))
         for layout in layouts(hardware.count)
-        if (table := tables(model.name, model.weights, hardware.device, engine.tables_name or "", layout.tp))
     ]
+    found = [(layout, table) for layout, table in asked if not isinstance(table, NoTable)]
+    missing = [(layout, table) for layout, table in asked if isinstance(table, NoTable)]
     if not found:
-        return _no_table(model, hardware, engine)
+        return _no_table(model, hardware, engine, missing)
     coarse_clock = ticks_coarsely(workload.requests)
     requests = spread_ticks(workload.requests) if coarse_clock else workload.requests
     error, origin = shipped_error(), found[0][1].origin
@@ -90,7 +92,10 @@ def predict_candidate(
         device=hardware.device,
         title=engine.title,
         version=version or engine.known_version,
+        rules_version=engine.known_version,
+        content_known=workload.overlap_block_tokens is not None,
         band=error.band(hardware.device, measured),
+        bias=error.bias(hardware.device, measured),
         measured_rows=error.rows_for(hardware.device, measured),
         error=error,
         effort=_EFFORT[effort],
@@ -101,6 +106,7 @@ def predict_candidate(
         answers.append(_answer(question, layout, table))
     best = max(answers, key=lambda answer: (answer.order, answer.layout.tp))
     figures, caveats = evidence_of(question, answers, best)
+    caveats += (*_sizes_left_out(engine, missing), *_of_alias(model, origin))
     caveats += (_COARSE_CLOCK,) if coarse_clock else ()
     return Prediction(figures=figures, caveats=caveats, layout=best.layout if best.high_rps else None, fits=True)
 
@@ -109,13 +115,60 @@ def _nothing(code: str, text: str) -> Prediction:
     return Prediction(caveats=(Caveat(code=code, text=text),))
 
 
-def _no_table(model: ModelPlan, hardware: HardwarePlan, engine: Engine) -> Prediction:
+def _no_table(
+    model: ModelPlan, hardware: HardwarePlan, engine: Engine, missing: Sequence[tuple[Layout, NoTable]]
+) -> Prediction:
+    """No figure at all: because the model fits in no layout, because of its weights, or because nobody has tables."""
+    reasons = [reason for _, reason in missing]
     what = f"{model.name} {model.weights} on {hardware.count} × {hardware.device} with {engine.title}"
+    if engine.tables_name is None:
+        return _nothing("no_kernel_table", f"Nothing is predicted: no kernel tables of {engine.title} exist ({what}).")
+    if idle := _smaller_use(hardware.count, reasons):
+        return _nothing("no_layout", f"Nothing is predicted of {what}: {idle}")
+    if reasons and all(reason.code == "does_not_fit" for reason in reasons):
+        text = f"{what} does not fit: {'; '.join(dict.fromkeys(reason.text for reason in reasons))}."
+        return Prediction(caveats=(Caveat(code="does_not_fit", text=text),), fits=False)
+    # The largest size is the last to run out of room, so its reason is the one that more hardware does not remove.
+    reason = next((r for r in reversed(reasons) if r.code != "does_not_fit"), _UNASKED)
+    hint = f" {_hint(hardware.device)}" if reason.code == "no_kernel_table" and not reason.extra_asked else ""
+    return _nothing(reason.code, f"Nothing is predicted of {what}: {reason.text}.{hint}")
+
+
+def _smaller_use(count: int, reasons: Sequence[NoTable]) -> str | None:
+    """That only leaving devices idle makes room, where no size that divides them all does: not simulated."""
+    if count in TENSOR_PARALLEL_SIZES or not all(reason.code == "does_not_fit" for reason in reasons):
+        return None
+    most = max(layout.tp for layout in layouts(count))
+    larger = [size for size in TENSOR_PARALLEL_SIZES if most < size <= count]
+    if not larger:
+        return None
+    return f"TP{most}, the largest size that uses all {count}, leaves no room for a KV pool; try {larger[-1]} of them."
+
+
+_UNASKED = NoTable(code="no_kernel_table", text="no tensor-parallel size of the tables divides the devices")
+
+
+def _hint(device: str) -> str:
+    if device in LIVE_DEVICES:
+        return f"Tables of more models and of {len(LIVE_DEVICES)} kinds of devices come with {INSTALL}."
+    return f"No tables of {device} are known of; devices with tables: {', '.join(LIVE_DEVICES)}."
+
+
+def _sizes_left_out(engine: Engine, missing: Sequence[tuple[Layout, NoTable]]) -> tuple[Caveat, ...]:
+    """The layouts that have no figure although others have, each with its reason."""
+    said = "; ".join(f"{layout}: {reason.text}" for layout, reason in missing)
+    return (Caveat(code="sizes_left_out", text=f"Without figures for {engine.title}: {said}."),) if said else ()
+
+
+def _of_alias(model: ModelPlan, origin: TableOrigin) -> tuple[Caveat, ...]:
+    asked, has = model.name.rpartition("/")[2], origin.model.rpartition("/")[2]
+    if asked.lower() == has.lower():
+        return ()
     text = (
-        f"Nothing is predicted: no kernel table for {what} is at hand, or the model leaves no room for a KV pool. "
-        f"Tables of more models and NVIDIA devices come with {INSTALL}."
+        f"The kernel times, and any measured runs compared with, are those of {origin.model}: {model.name} is of the "
+        "same architecture and size, and is taken to run as fast."
     )
-    return _nothing("no_kernel_table", text)
+    return (Caveat(code="tables_of_alias", text=text),)
 
 
 def _answer(question: Question, layout: Layout, table: StepTable) -> Answer:
@@ -133,6 +186,6 @@ def _answer(question: Question, layout: Layout, table: StepTable) -> Answer:
     if not rough:
         return Answer(layout=layout, fleet=fleet, low_rps=rough, high_rps=rough)
     high = highest_rate(meets, rough, effort.tolerance) or rough
-    guess = high * (1 - question.band) / (1 + question.band)
+    guess = high * question.band.fast / question.band.slow
     low = highest_rate(functools.partial(meets_at, fleet, question.slo, slow), guess, effort.tolerance)
     return Answer(layout=layout, fleet=fleet, low_rps=low, high_rps=high)

@@ -13,13 +13,28 @@ _FILE = importlib.resources.files("unmoor.choose.prediction") / "tables" / "pred
 class ErrorStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Relative errors, predicted / measured - 1, over `n` rows.
 
-    `mape` is their mean size, `bias` their mean, `p90` the size that 90 % of rows stay within.
+    `mape` is their mean size, `bias` their mean, `p90` the size that 90 % of rows stay within; `p5`, `median` and `p95`
+    are quantiles of the errors with their signs.
     """
 
     n: int
     mape: float
     bias: float
     p90: float
+    p5: float
+    median: float
+    p95: float
+
+
+class Band(msgspec.Struct, frozen=True, kw_only=True):
+    """What measured iteration times were, as multiples of predicted ones: 90 % of rows lie from `fast` to `slow`.
+
+    `mid` is the median. None of them need hold 1: where every row was slower than predicted the whole band is.
+    """
+
+    fast: float
+    mid: float
+    slow: float
 
 
 class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,10 +104,25 @@ class PredictionError(msgspec.Struct, frozen=True, kw_only=True):
         found = self.engine(device, tables_name)
         return found.tpot.n if found else 0
 
-    def band(self, device: str, tables_name: str) -> float:
-        """The relative band of iteration times: the p90 error of TPOT there, and the widest of all where none is."""
+    def bias(self, device: str, tables_name: str) -> float:
+        """The mean error of TPOT there; the mean of all rows where none is known."""
         found = self.engine(device, tables_name)
-        return found.tpot.p90 if found else max(e.tpot.p90 for e in self.engines)
+        return (found.tpot if found else self.tpot).bias
+
+    def band(self, device: str, tables_name: str) -> Band:
+        """The band of iteration times: the errors of TPOT there, and the widest of all engines' where none is known."""
+        found = self.engine(device, tables_name)
+        if found:
+            return _band(found.tpot)
+        bands = [_band(engine.tpot) for engine in self.engines]
+        return Band(
+            fast=min(band.fast for band in bands), mid=_band(self.tpot).mid, slow=max(band.slow for band in bands)
+        )
+
+
+def _band(errors: ErrorStatistics) -> Band:
+    """Errors are predicted / measured - 1, and a band is measured / predicted."""
+    return Band(fast=1 / (1 + errors.p95), mid=1 / (1 + errors.median), slow=1 / (1 + errors.p5))
 
 
 @functools.cache
