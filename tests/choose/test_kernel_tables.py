@@ -6,6 +6,8 @@ import importlib.resources
 import importlib.util
 import os
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from unmoor.core.errors import UsageError
 from unmoor.core.hardware import TENSOR_PARALLEL_SIZES
 
 TABLES = importlib.resources.files("unmoor.choose.prediction") / "tables"
+DOCS = Path(__file__).parent.parent.parent / "docs"
 MODEL = "nvidia/Llama-3.1-70B-Instruct-FP8"
 LIVE = importlib.util.find_spec("aiconfigurator_core") is not None
 
@@ -158,3 +161,28 @@ def test_the_devices_we_name_are_those_of_the_extra() -> None:
     found = [path.name.removesuffix(".yaml") for path in systems.iterdir() if path.name.endswith(".yaml")]
     assert set(LIVE_DEVICES) <= set(found)
     assert all((systems / f"{device}.yaml").read_text().count("mem_capacity") for device in LIVE_DEVICES)
+
+
+def test_the_reference_names_every_device_and_every_model_with_tables() -> None:
+    page = (DOCS / "reference" / "plan.md").read_text()
+    assert [name for name in (*known_devices(), *shipped_manifest().aliases) if name not in page] == []
+
+
+def test_every_caveat_of_a_prediction_has_its_line_on_the_page() -> None:
+    room = importlib.resources.files("unmoor.choose.prediction")
+    sources = [path.read_text() for path in room.iterdir() if path.name.endswith(".py")]
+    codes = {code for text in sources for code in re.findall(r'(?:code=|_nothing\()\s*"(\w+)"', text)}
+    page = (DOCS / "explain" / "prediction.md").read_text()
+    assert {"does_not_fit", "traffic_repeated", "no_arrivals"} <= codes
+    assert [code for code in sorted(codes) if f"`{code}`" not in page] == []
+
+
+@pytest.mark.skipif(not LIVE, reason="aiconfigurator-core is not installed")
+def test_the_models_named_on_the_page_are_bundled_at_those_weights() -> None:
+    page = (DOCS / "explain" / "prediction.md").read_text().partition("## Other models")[2]
+    groups = re.findall(r"^- `(\w+)`: (.*?)\.$", page, flags=re.MULTILINE | re.DOTALL)
+    assert [weights for weights, _ in groups] == ["bf16", "fp8", "nvfp4", "mxfp4"]
+    for weights, names in groups:
+        for model in re.findall(r"`([^`]+)`", names):
+            found = live_tables(model, weights, "b200_sxm", "vllm", 8)
+            assert not isinstance(found, NoTable) or found.code != "weights_differ", model

@@ -248,8 +248,8 @@ def _versions(question: Question, case: honesty.Case) -> tuple[Caveat, ...]:
     said = []
     if case.version != case.tables_version and not honesty.too_far(case):
         text = (
-            f"The kernel times are those of {case.title} {case.tables_version}, not of {case.version}; so near "
-            f"(within {honesty.MINORS_APART} minor releases) that figures still count."
+            f"The kernel times are those of {case.title} {case.tables_version}, not of {case.version}: so near "
+            f"(within {honesty.MINORS_APART} minor releases) that this alone takes no value away."
         )
         said.append(Caveat(code="tables_lag", text=text))
     if case.version != question.rules_version:
