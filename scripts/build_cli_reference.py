@@ -16,7 +16,8 @@ HEAD = """\
 Made by `python scripts/build_cli_reference.py` from the verbs themselves; do not edit it by hand.
 
 Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 the world's failure (an
-engine that died, a disk that is full), 2 the user's mistake (an unknown key, a missing file), 130 interrupted.
+engine that died, a disk that is full, a run's file that is broken), 2 the user's mistake (an unknown key, a missing
+file, a folder that holds no run), 130 interrupted.
 """
 
 

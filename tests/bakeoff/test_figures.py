@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_blocks import TERMS, blocks, record, requests
@@ -9,6 +11,8 @@ from made_blocks import TERMS, blocks, record, requests
 from unmoor.bakeoff.figures import doubts_of, figures_of
 from unmoor.bakeoff.result import Block
 from unmoor.core.evidence import Caveat, Figure
+from unmoor.core.traffic import Request, Workload
+from unmoor.traffic.shape import profile
 
 TIMES = (5.0, 1.0, 1.2, 0.8, 1.6, 3.0)
 
@@ -36,6 +40,39 @@ def test_attainment_counts_every_request_and_goodput_is_its_share_of_the_rate() 
     assert high is not None
     assert low < 0.5
     assert high > 0.95, "a Wilson interval of 4 of 5 is wide"
+
+
+@given(
+    arrivals_s=st.lists(st.floats(0.0, 60.0), min_size=3, max_size=12, unique=True),
+    met=st.integers(0, 12),
+    left_out=st.integers(0, 2),
+)
+@settings(deadline=None, max_examples=40)
+def test_goodput_is_attainment_of_the_rate_the_header_shows_and_never_above_it(
+    arrivals_s: list[float], met: int, left_out: int
+) -> None:
+    asked = tuple(Request(arrival_s=at, input_tokens=100, output_tokens=11) for at in sorted(arrivals_s))
+    shown = profile(
+        Workload(requests=asked, source="s", format="f", fingerprint="0", overlap_block_tokens=None)
+    ).offered_rps
+    terms = msgspec.structs.replace(TERMS, left_out=left_out)
+    found = named(figures_of(blocks("a", [1.0 if n < met else 3.0 for n in range(len(asked))]), asked, terms))
+    share, goodput = found["slo_attainment"], found["goodput_rps"]
+    assert shown is not None
+    for part, whole in ((goodput.value, share.value), (goodput.low, share.low), (goodput.high, share.high)):
+        assert part == pytest.approx((whole or 0.0) * shown)
+        assert (part or 0.0) <= shown
+
+
+def test_a_block_that_others_worked_beside_is_named_and_a_quiet_one_is_not() -> None:
+    quiet, loud = (
+        msgspec.structs.replace(b, other_work=s) for b, s in zip(blocks("a", TIMES, TIMES), (0.1, 0.31), strict=True)
+    )
+    (doubt,) = (d for d in doubts_of((quiet, loud), requests(6), TERMS) if d.code == "busy_machine")
+    assert "31% in repeat 2" in doubt.text
+    assert "repeat 1" not in doubt.text
+    assert "busy_machine" not in codes(doubts_of((quiet,), requests(6), TERMS))
+    assert "busy_machine" not in codes(doubts_of(blocks("a", TIMES), requests(6), TERMS)), "an older run noted nothing"
 
 
 def test_a_quantile_that_rests_on_failures_has_no_value() -> None:

@@ -62,10 +62,35 @@ def test_an_engine_that_nobody_knows_is_the_users_mistake(tmp_path: Path) -> Non
     assert "did you mean 'openvino'?" in found.stderr
 
 
-@pytest.mark.parametrize("inside", ["", "run.json"])
-def test_a_folder_without_a_run_is_no_run(tmp_path: Path, inside: str) -> None:
-    if inside:
-        (tmp_path / inside).write_text("{")
+@pytest.mark.parametrize("device", ["h100_sxm", "mi300x"])
+def test_a_plan_for_other_hardware_is_refused_before_any_engine_is_looked_for(tmp_path: Path, device: str) -> None:
+    other = plan(tmp_path, ('device = "cpu"', f'device = "{device}"'))
+    found = unmoor("bakeoff", other, "--json", "--runs", tmp_path / "runs", home=tmp_path / "home")
+    number = other.read_text().splitlines().index(f'device = "{device}"') + 1
+    assert found.returncode == 2
+    assert found.stdout == ""
+    assert f"{other}:{number}: " in found.stderr
+    assert f'seen:     device = "{device}"' in found.stderr
+    assert 'expected: device = "cpu"' in found.stderr
+    assert "hint:" in found.stderr
+    assert "is not installed" not in found.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"), [("nothing", "nothing at this path"), ("folder", "a folder without run.json"), ("file", "a file")]
+)
+def test_a_path_without_a_run_is_the_users_to_mend(tmp_path: Path, name: str, seen: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    found = unmoor("report", tmp_path / name)
+    assert found.returncode == 2
+    assert f"seen:     {seen}" in found.stderr
+    assert "hint:" in found.stderr
+
+
+def test_a_run_whose_file_is_broken_is_the_worlds_failure(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{")
     found = unmoor("report", tmp_path)
     assert found.returncode == 1
     assert "hint:" in found.stderr

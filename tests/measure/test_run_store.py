@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from unmoor.core.errors import RunError
+from unmoor.core.errors import RunError, UsageError
 from unmoor.core.record import Outcome, Record
 from unmoor.measure.load import ReplayReport
 from unmoor.measure.run_store import RunIdentity, RunStore, StoredRun
@@ -176,7 +176,7 @@ def test_a_broken_line_is_an_error_that_names_it_and_nothing_is_lost(tmp_path: P
 
 
 def test_a_broken_identity_and_a_missing_run_are_clear_errors(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="no run is here"):
+    with pytest.raises(UsageError, match="no run is here"):
         StoredRun(tmp_path / "nowhere")
     with RunStore.create_or_open(tmp_path, identity=identity()) as store:
         path = store.path

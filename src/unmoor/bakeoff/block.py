@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unmoor.bakeoff.ledger import Contender, block_name, missing
+from unmoor.bakeoff.ledger import Contender, block_name, missing, note_other_work
+from unmoor.bakeoff.other_work import OtherWork
 from unmoor.bakeoff.result import Trial
 from unmoor.core.errors import EngineDiedError
 from unmoor.core.plan import Setting
+from unmoor.core.plural import plural
 from unmoor.core.record import Record
 from unmoor.core.slo import Slo
 from unmoor.core.traffic import Request, Segment
@@ -69,16 +71,21 @@ class BlockPlan:
         return f"{self.seed}/{self.repeat}"
 
 
-def measure_block(plan: BlockPlan, store: RunStore, say: Say) -> bool:
-    """Whether anything was measured: False for a block that is whole already.
+def owed_of(plan: BlockPlan, store: RunStore) -> tuple[int, ...]:
+    """The requests of a block that are still to be sent, by index; empty for one that is whole. Raises RunError."""
+    return missing(store.records(plan.name), len(plan.requests))
+
+
+def measure_block(plan: BlockPlan, store: RunStore, say: Say) -> None:
+    """Measures what a block still owes; nothing for one that is whole already.
 
     Every record goes to the store as its request ends. Raises EngineDiedError when the engine does not start, answers
     no warm-up or has ended under the load (then its failures stand); Stopped at Ctrl-C.
     """
-    have = store.records(plan.name)
-    owed = missing(have, len(plan.requests))
+    owed = owed_of(plan, store)
     if not owed:
-        return False
+        return
+    have = len(owed) < len(plan.requests)
     title = f"{plan.entrant.contender.title} {plan.trial.name}, repeat {plan.repeat + 1}"
     say(f"{title}: starting" + (f", {len(owed)} of {len(plan.requests)} requests still missing" if have else ""))
     started_s = time.monotonic()
@@ -94,7 +101,8 @@ def measure_block(plan: BlockPlan, store: RunStore, say: Say) -> bool:
         target = Target(url=running.url, served_name=running.served_name)
         overhead = _warm(target, plan, running)
         ready_s = time.monotonic() - started_s
-        store.block_started(plan.name, _details(plan, running, resumed=bool(have), overhead=overhead))
+        store.block_started(plan.name, _details(plan, running, resumed=have, overhead=overhead))
+        others = OtherWork(lambda: (process.pid for process in running.children()))
         report = replay(
             target,
             planned_requests(plan, owed, overhead_tokens=overhead),
@@ -102,14 +110,14 @@ def measure_block(plan: BlockPlan, store: RunStore, say: Say) -> bool:
             timeout_s=REQUEST_S,
             slo=plan.slo,
         )
+        note_other_work(store, plan.name, others.share())
         if report.partial:
             raise Stopped
         store.block_finished(plan.name, report)
         running.check_alive()
     took_s = time.monotonic() - started_s - ready_s
     failed = f", {report.failures} failed" if report.failures else ""
-    say(f"{title}: ready in {ready_s:.1f} s, {report.requests} requests in {took_s:.1f} s{failed}")
-    return True
+    say(f"{title}: ready in {ready_s:.1f} s, {plural(report.requests, 'request')} in {took_s:.1f} s{failed}")
 
 
 def planned_requests(plan: BlockPlan, owed: Sequence[int], *, overhead_tokens: int) -> tuple[PlannedRequest, ...]:

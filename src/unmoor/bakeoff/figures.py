@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
+from unmoor.bakeoff.other_work import busy_in_blocks
 from unmoor.bakeoff.result import Block
 from unmoor.core.evidence import Caveat, EvidenceKind, Figure
+from unmoor.core.plural import plural
 from unmoor.core.record import Record, meets, scheduled_e2e_s, scheduled_ttft_s, tpot_s
 from unmoor.core.resampling import blocked_draws, interval
 from unmoor.core.slo import Slo
@@ -39,7 +41,8 @@ def figures_of(blocks: Sequence[Block], requests: Sequence[Request], terms: Term
 
     A failed request misses the SLO and lies beyond every quantile of latency, so that no failure improves a figure;
     TPOT is a mean over the requests that were answered, since a failure has none. Goodput is attainment x the rate of
-    the traffic. Throughput counts the tokens of whole answers from the first arrival until the last request ended.
+    the whole traffic, with the requests that are left out, so that it is never above what was offered. Throughput
+    counts the tokens of whole answers from the first arrival until the last request ended.
     """
     per_block = [counted(block, terms.left_out) for block in blocks]
     per_block = [records for records in per_block if records]
@@ -60,7 +63,7 @@ def figures_of(blocks: Sequence[Block], requests: Sequence[Request], terms: Term
         _figure("scheduled_e2e_p50_s", over_all(scheduled_e2e_s, quantile_of(0.5)), "s", terms),
         _answered_mean("scheduled_e2e_mean_s", scheduled_e2e_s, per_block, terms),
         _figure("slo_attainment", share, "1", terms, detail=terms.slo.describe()),
-        _scaled("goodput_rps", share, offered_rps(requests[terms.left_out :]), "rps", terms),
+        _scaled("goodput_rps", share, offered_rps(requests), "rps", terms),
         _scaled("output_tput_tps", over_all(_tokens, mean_of), None if span is None else 1 / span, "tps", terms),
         _hit_rate(per_block, terms),
     ]
@@ -71,6 +74,7 @@ def doubts_of(blocks: Sequence[Block], requests: Sequence[Request], terms: Terms
     """What must be said beside the figures of one trial."""
     flat = [record for block in blocks for record in counted(block, terms.left_out)]
     doubts = (
+        busy_in_blocks([(b.repeat, b.other_work) for b in blocks if b.other_work is not None]),
         _few(flat),
         _failed(flat),
         _resumed(blocks),
@@ -176,7 +180,7 @@ def _few(flat: Sequence[Record]) -> Caveat | None:
         return None
     return Caveat(
         code="few_requests",
-        text=f"a p95 of {len(flat)} requests rests on {beyond:.1f} of them: its interval is too narrow",
+        text=f"a p95 of {plural(len(flat), 'request')} rests on {beyond:.1f} of them: its interval is too narrow",
     )
 
 
@@ -187,7 +191,7 @@ def _failed(flat: Sequence[Record]) -> Caveat | None:
     kinds = sorted({record.outcome.value for record in failures})
     return Caveat(
         code="failed_requests",
-        text=f"{len(failures)} of {len(flat)} requests failed ({', '.join(kinds)}): each misses the SLO",
+        text=f"{len(failures)} of {plural(len(flat), 'request')} failed ({', '.join(kinds)}): each misses the SLO",
     )
 
 
@@ -203,7 +207,7 @@ def _resumed(blocks: Sequence[Block]) -> Caveat | None:
 
 def _incomplete(blocks: Sequence[Block]) -> Caveat | None:
     missing = sum(block.expected - len(block.records) for block in blocks if not block.complete)
-    return Caveat(code="incomplete", text=f"{missing} requests are still to be measured") if missing else None
+    return Caveat(code="incomplete", text=f"still to be measured: {plural(missing, 'request')}") if missing else None
 
 
 def _lengths(flat: Sequence[Record], requests: Sequence[Request]) -> Caveat | None:
@@ -230,11 +234,13 @@ def _short(flat: Sequence[Record], requests: Sequence[Request]) -> Caveat | None
     short = sum(seen < wanted for seen, wanted in asked)
     if not short:
         return None
-    return Caveat(code="short_outputs", text=f"{short} of {len(asked)} answers were shorter than the traffic's")
+    return Caveat(code="short_outputs", text=f"{short} of {plural(len(asked), 'answer')} fell short of the traffic's")
 
 
 def _uncounted(flat: Sequence[Record]) -> Caveat | None:
     silent = sum(record.ok and record.tokens_from is None for record in flat)
     if not silent:
         return None
-    return Caveat(code="usage_not_reported", text=f"the server counted no tokens for {silent} of {len(flat)} requests")
+    return Caveat(
+        code="usage_not_reported", text=f"the server counted no tokens for {silent} of {plural(len(flat), 'request')}"
+    )

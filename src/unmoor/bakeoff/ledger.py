@@ -1,7 +1,7 @@
 """What a bake-off writes into its run directory beside the records, and reads back: enough to report for ever.
 
 traffic.json          lengths and arrivals of the requests, and their profile; no text
-events.jsonl          machine, contenders, trials, failed_trial, finished (kinds of this file) among the store's own
+events.jsonl          machine, contenders, trials, failed_trial, other_work, finished, among the store's own kinds
 """
 
 from __future__ import annotations
@@ -97,6 +97,12 @@ def note_failed(store: RunStore, contender: Contender, trial: str, reason: str) 
     store.event("failed_trial", details={"of": msgspec.to_builtins(contender), "trial": trial, "reason": reason})
 
 
+def note_other_work(store: RunStore, block: str, share: float | None) -> None:
+    """Notes the share of the processor others took during a block's traffic; None notes nothing. Raises RunError."""
+    if share is not None:
+        store.event("other_work", block=block, details={"share": share})
+
+
 def note_finished(store: RunStore) -> None:
     """Notes that nothing is left to measure of who takes part. Raises RunError."""
     store.event("finished")
@@ -171,6 +177,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
             records=tuple(r for _, r in sorted(records.items()) if r.outcome is not Outcome.CANCELLED),
             resumed=any(event.block == name and event.details.get("resumed") is True for event in self.events),
             caveats=_told(self.events, name),
+            other_work=_other_work(self.events, name),
         )
 
 
@@ -191,6 +198,11 @@ def _told(events: Sequence[Event], name: str) -> tuple[Caveat, ...]:
         if isinstance(report, dict)
         for doubt in msgspec.convert(report.get("caveats", []), list[Caveat])
     )
+
+
+def _other_work(events: Sequence[Event], name: str) -> float | None:
+    noted = [event.details["share"] for event in events if event.kind == "other_work" and event.block == name]
+    return max((msgspec.convert(share, float) for share in noted), default=None)
 
 
 def _unusable(path: Path, seen: str) -> RunError:

@@ -1,4 +1,4 @@
-"""The machine that a bake-off runs on, and whether something else is busy on it before the start."""
+"""The machine that a bake-off runs on: which plans it is the hardware of, and how busy it is before the start."""
 
 from __future__ import annotations
 
@@ -7,21 +7,46 @@ import platform
 import time
 from pathlib import Path
 
+from unmoor.bakeoff.other_work import BUSY_SHARE, CODE, OtherWork
 from unmoor.bakeoff.result import Machine
+from unmoor.core.errors import PlanError
 from unmoor.core.evidence import Caveat
+from unmoor.core.plan import Plan
+from unmoor.core.plan_text import line_of
 
-_BUSY_SHARE = 0.25
 _SAMPLE_S = 0.5
 _PROC = Path("/proc")
+
+
+THIS_MACHINE = "cpu"
+"""The plan's `hardware.device` for the machine that Unmoor itself runs on, the only one it can measure."""
+
+
+def require_this_machine(plan: Plan, text: str, *, where: str) -> None:
+    """Nothing, for a plan whose hardware is this machine. Raises PlanError, at its line, for any other.
+
+    What this processor does would be taken for what the plan's accelerators do.
+    """
+    if plan.hardware.device != THIS_MACHINE:
+        raise PlanError(
+            "a bake-off measures this machine, and the plan is for other hardware",
+            where=f"{where}:{line_of(text, 'hardware', 'device')}",
+            seen=f'device = "{plan.hardware.device}"',
+            expected=f'device = "{THIS_MACHINE}"',
+            hint=f"unmoor decide {where} predicts it; measured it can only be on such hardware, which Unmoor cannot do "
+            "yet. examples/local/plan.toml is a plan for this machine",
+        )
 
 
 def describe_machine() -> Machine:
     """The machine as it is now; takes half a second to see how busy it is.
 
-    Caveat `busy_machine` when more than a quarter of the processor time of that half second was somebody else's: the
+    Caveat `busy_machine` when more than a tenth of the processor time of that half second was somebody else's: the
     load average is told but not judged, since it still remembers what was done a minute ago.
     """
-    busy = _busy_share(_SAMPLE_S)
+    others = OtherWork()
+    time.sleep(_SAMPLE_S)
+    busy = others.share()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return Machine(
         cpu=_cpu_model(),
@@ -29,7 +54,7 @@ def describe_machine() -> Machine:
         memory_bytes=_memory_bytes(),
         system=f"{platform.system()} {platform.machine()}",
         load_1m=load,
-        caveats=() if busy is None or busy <= _BUSY_SHARE else (_busy(busy),),
+        caveats=() if busy is None or busy <= BUSY_SHARE else (_busy(busy),),
     )
 
 
@@ -41,7 +66,7 @@ def host_identity(machine: Machine) -> str:
 
 def _busy(share: float) -> Caveat:
     return Caveat(
-        code="busy_machine",
+        code=CODE,
         text=f"{share:.0%} of the processor was taken by other work before the start: figures are noisy",
     )
 
@@ -60,23 +85,3 @@ def _memory_bytes() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         return None
-
-
-def _busy_share(sample_s: float) -> float | None:
-    """The share of processor time that was not idle over `sample_s` seconds; None where the kernel does not say."""
-    before = _ticks()
-    time.sleep(sample_s)
-    after = _ticks()
-    if before is None or after is None or after[1] <= before[1]:
-        return None
-    return (after[0] - before[0]) / (after[1] - before[1])
-
-
-def _ticks() -> tuple[int, int] | None:
-    """Busy and all clock ticks of all processors since boot, from the first line of /proc/stat (proc(5))."""
-    try:
-        fields = [int(field) for field in (_PROC / "stat").read_text().splitlines()[0].split()[1:9]]
-    except (OSError, ValueError, IndexError):
-        return None
-    idle = fields[3] + fields[4]
-    return sum(fields) - idle, sum(fields)

@@ -32,7 +32,8 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     """One trial measured once, by one start of the engine. Blocks with the same `repeat` had the same prompts.
 
     `records` are in order of index. `expected` is how many requests the block owes; `resumed` says that it was cut
-    and finished by a later start; `caveats` are the load generator's own.
+    and finished by a later start; `caveats` are the load generator's own. `other_work` is the share of the processor
+    (0-1) that other programs took meanwhile, the highest of its starts; None where it was not noted.
     """
 
     trial: str
@@ -41,6 +42,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     records: tuple[Record, ...]
     resumed: bool = False
     caveats: tuple[Caveat, ...] = ()
+    other_work: float | None = None
 
     @property
     def complete(self) -> bool:
@@ -56,6 +58,14 @@ class Finding(StrEnum):
     TIE = "tie"
     NO_EFFECT = "no effect shown"
     NOT_COMPARABLE = "not comparable"
+
+
+class SloFinding(StrEnum):
+    """What the requests of a trial show of the SLO."""
+
+    MEETS = "meets"
+    NOT_SHOWN = "not shown to meet"
+    MISSES = "misses"
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +91,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was measured of one trial. `failed_to_start` holds the engine's own reason where it refused."""
+    """All that was measured of one trial. `failed_to_start` holds the engine's own reason where it refused.
+
+    `slo` is None where nothing was measured, and for a plan whose SLO bounds nothing.
+    """
 
     name: str
     settings: dict[str, Setting]
@@ -90,6 +103,7 @@ class TrialReport(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     left_out: int
     failures: int
+    slo: SloFinding | None = None
     figures: tuple[Figure, ...] = ()
     against_defaults: tuple[Comparison, ...] = ()
     caveats: tuple[Caveat, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmoor.bakeoff import ledger
-from unmoor.bakeoff.block import BlockPlan, Entrant, Stopped, measure_block
+from unmoor.bakeoff.block import BlockPlan, Entrant, Stopped, measure_block, owed_of
 from unmoor.bakeoff.ledger import Contender
 from unmoor.bakeoff.machine import describe_machine, host_identity
 from unmoor.bakeoff.order import EXTRA, extra_repeats, screen_repeats, there_and_back
@@ -17,6 +17,7 @@ from unmoor.bakeoff.summary import summarise
 from unmoor.bakeoff.tuned import Tuned, tuned_engines
 from unmoor.core.errors import EngineDiedError, UnmoorError, UsageError
 from unmoor.core.plan import Plan
+from unmoor.core.plural import plural
 from unmoor.core.traffic import Workload
 from unmoor.measure.run_store import RunIdentity, RunStore
 from unmoor.traffic.shape import profile
@@ -74,9 +75,7 @@ def run_bakeoff(order: Order, *, runs: Path, say: Say) -> RoadEnd:
         shape = profile(order.workload)
         ledger.keep_traffic(store, shape, order.workload.requests)
         ledger.note_start(store, machine, [entrant.contender for entrant in order.entrants], order.skipped)
-        for caveat in machine.caveats:
-            say(f"beware: {caveat.text}")
-        road = _Road(order, store, say)
+        road = _Road(order, store, say, beware=[caveat.text for caveat in machine.caveats])
         interrupted = road.walk()
         return RoadEnd(
             result=summarise(store),
@@ -89,12 +88,13 @@ def run_bakeoff(order: Order, *, runs: Path, say: Say) -> RoadEnd:
 class _Road:
     """One walk from wherever the run stands to its end."""
 
-    def __init__(self, order: Order, store: RunStore, say: Say) -> None:
+    def __init__(self, order: Order, store: RunStore, say: Say, *, beware: Sequence[str]) -> None:
         self.order = order
         self.store = store
         self.say = say
         self.lost: dict[str, UnmoorError] = {}
-        self._measured = 0
+        self._beware = beware
+        self._begun = False
 
     def walk(self) -> bool:
         """Whether Ctrl-C ended it before it was done."""
@@ -107,7 +107,7 @@ class _Road:
             return True
         if not self.lost:
             ledger.note_finished(self.store)
-        if not self._measured and not self.lost:
+        if not self._begun and not self.lost:
             self.say("everything was measured before; nothing was run")
         return False
 
@@ -120,10 +120,10 @@ class _Road:
         for repeat in extra_repeats(self.order.plan.bakeoff.blocks):
             screened = [(entrant, self._tuned(entrant).screened(repeat)) for entrant in self._standing()]
             silent = [entrant for entrant, tuned in screened if tuned.against_defaults and not tuned.effect_shown]
-            if silent:
-                names = ", ".join(entrant.contender.title for entrant in silent)
-                self.say(f"no effect shown yet for {names}: one more repeat")
-                self._run(silent, range(repeat, repeat + 1), "repeat")
+            names = ", ".join(entrant.contender.title for entrant in silent)
+            self._run(
+                silent, range(repeat, repeat + 1), "repeat", why=f"no effect shown yet for {names}: one more repeat"
+            )
 
     def _combined(self) -> None:
         blocks = self.order.plan.bakeoff.blocks
@@ -146,27 +146,52 @@ class _Road:
         trials = screen(entrant.engine, entrant.pinned, shape, at_least=plan.bakeoff.settings)
         ledger.note_trials(self.store, entrant.contender, trials)
 
-    def _run(self, entrants: Sequence[Entrant], repeats: range, stage: str) -> None:
+    def _run(self, entrants: Sequence[Entrant], repeats: range, stage: str, *, why: str = "") -> None:
         screened = [
             (entrant, trial)
             for entrant in entrants
             for trial in ledger.trials_of(self.store.events(), entrant.contender)
             if len(trial.knobs) <= 1
         ]
-        self._run_trials(screened, repeats, stage)
+        self._run_trials(screened, repeats, stage, why=why)
 
-    def _run_trials(self, trials: Sequence[tuple[Entrant, Trial]], repeats: range, stage: str) -> None:
-        blocks = there_and_back(trials, repeats)
-        for number, ((entrant, trial), repeat) in enumerate(blocks, 1):
-            if not self._barred(entrant.contender, trial):
-                self._block(entrant, trial, repeat, f"{stage} {number}/{len(blocks)}")
+    def _run_trials(
+        self, trials: Sequence[tuple[Entrant, Trial]], repeats: range, stage: str, *, why: str = ""
+    ) -> None:
+        blocks = [self._block(entrant, trial, repeat) for (entrant, trial), repeat in there_and_back(trials, repeats)]
+        for number, block in enumerate(blocks, 1):
+            if not self._owes(block):
+                continue
+            self._begin()
+            if why:
+                self.say(why)
+                why = ""
+            self._measure(block, f"{stage} {number}/{len(blocks)}")
+
+    def _begin(self) -> None:
+        """Says how much there is to do, and of the machine what must be said, once and only where something is run."""
+        if self._begun:
+            return
+        self._begun = True
+        blocks, schedule_s = shortest_run(self.order)
+        begun = len(self.store.blocks())
+        before = f"; {plural(begun, 'block')} begun before, and nothing whole is repeated" if begun else ""
+        self.say(
+            f"{self.order.plan.name}: at least {plural(blocks, 'block')}, {schedule_s:.0f} s of traffic and as many "
+            f"starts of an engine{before}"
+        )
+        for text in self._beware:
+            self.say(f"beware: {text}")
+
+    def _owes(self, block: BlockPlan) -> bool:
+        return not self._barred(block.entrant.contender, block.trial) and bool(owed_of(block, self.store))
 
     def _barred(self, contender: Contender, trial: Trial) -> bool:
         refused = ledger.failed_of(self.store.events(), contender)
         return contender.engine in self.lost or trial.name in refused
 
-    def _block(self, entrant: Entrant, trial: Trial, repeat: int, place: str) -> None:
-        plan = BlockPlan(
+    def _block(self, entrant: Entrant, trial: Trial, repeat: int) -> BlockPlan:
+        return BlockPlan(
             entrant=entrant,
             trial=trial,
             repeat=repeat,
@@ -174,16 +199,19 @@ class _Road:
             slo=self.order.plan.slo,
             seed=self.order.plan.bakeoff.seed,
         )
+
+    def _measure(self, block: BlockPlan, place: str) -> None:
+        contender, trial = block.entrant.contender, block.trial
         try:
-            self._measured += measure_block(plan, self.store, lambda text: self.say(f"[{place}] {text}"))
+            measure_block(block, self.store, lambda text: self.say(f"[{place}] {text}"))
         except EngineDiedError as error:
             reason = " ".join(part for part in (error.message, error.seen) if part)
             if trial.name == DEFAULTS:
                 self.say(f"[{place}] {reason}")
-                self.lost[entrant.contender.engine] = error
+                self.lost[contender.engine] = error
             else:
                 self.say(f"[{place}] {trial.name}: refused: {reason}")
-                ledger.note_failed(self.store, entrant.contender, trial.name, reason)
+                ledger.note_failed(self.store, contender, trial.name, reason)
 
     def _standing(self) -> list[Entrant]:
         return [e for e in self.order.entrants if e.contender.engine not in self.lost]

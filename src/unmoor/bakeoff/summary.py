@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unmoor.bakeoff import ledger
-from unmoor.bakeoff.comparison import Standing
 from unmoor.bakeoff.figures import doubts_of, figures_of
 from unmoor.bakeoff.ledger import KeptTraffic
 from unmoor.bakeoff.order import EXTRA
+from unmoor.bakeoff.other_work import BUSY_SHARE
 from unmoor.bakeoff.result import (
     DEFAULTS,
     BakeoffResult,
@@ -19,13 +19,15 @@ from unmoor.bakeoff.result import (
     Trial,
     TrialReport,
 )
+from unmoor.bakeoff.slo_met import slo_finding
 from unmoor.bakeoff.tuned import Tuned, tuned_engines
-from unmoor.bakeoff.versus import verdict_of, versus_of
+from unmoor.bakeoff.versus import name_of, verdict_of, versus_of
 from unmoor.choose.rank import PRECISION
 from unmoor.core.errors import RunError
 from unmoor.core.evidence import Caveat
 from unmoor.core.plan import Plan
 from unmoor.core.plan_text import read_plan
+from unmoor.core.plural import plural
 from unmoor.measure.run_store import StoredRun
 
 _MEANT = {"slo_attainment": "share within the SLO", "scheduled_e2e_s": "end-to-end time", "scheduled_ttft_s": "TTFT"}
@@ -57,7 +59,7 @@ def summarise(stored: StoredRun) -> BakeoffResult:
         versus=versus,
         skipped=skipped,
         verdict=verdict_of(versus, tuned),
-        method=_method(plan, kept),
+        method=method_of(plan, len(kept.requests)),
         caveats=(*machine.caveats, *(Caveat(code="skipped", text=f"{s.engine}: {s.reason}") for s in skipped)),
     )
 
@@ -74,7 +76,7 @@ def _engine(tuned: Tuned, kept: KeptTraffic) -> EngineReport:
         best=found.best if found else None,
         best_because=found.because if found else "nothing was measured",
         effect_shown=tuned.effect_shown,
-        sentence=_sentence(tuned, found),
+        sentence=sentence_of(tuned),
         caveats=(Caveat(code=PRECISION, text=f"it computes with {contender.weights} weights"),)
         if contender.weights
         else (),
@@ -94,6 +96,7 @@ def _trial(tuned: Tuned, trial: Trial, kept: KeptTraffic) -> TrialReport:
         requests=len(counted),
         left_out=len(records) - len(counted),
         failures=sum(not record.ok for record in counted),
+        slo=slo_finding(blocks, tuned.terms),
         figures=figures_of(blocks, kept.requests, tuned.terms),
         against_defaults=tuned.against_defaults.get(trial.name, ()),
         caveats=(*doubts_of(blocks, kept.requests, tuned.terms), *_placed(trial, blocks)),
@@ -108,17 +111,18 @@ def _placed(trial: Trial, blocks: Sequence[Block]) -> tuple[Caveat, ...]:
     return (Caveat(code="not_interleaved", text=text),)
 
 
-def _sentence(tuned: Tuned, found: Standing | None) -> str:
-    title = f"{tuned.contender.title} {tuned.contender.version}"
+def sentence_of(tuned: Tuned) -> str:
+    """Which settings of the engine are best and by what, or that nothing was measured or shown."""
+    found = tuned.standing
+    title = name_of(tuned)
     if found is None:
         return f"{title}: nothing was measured."
     if found.best == DEFAULTS:
         if tuned.effect_shown:
             return f"{title}: the defaults stand; {found.because}. Shown: {_effects_shown(tuned)}."
         repeats = len({block.repeat for blocks in tuned.blocks.values() for block in blocks})
-        return f"{title}: the defaults stand; no effect was shown in {repeats} repeats, so none is claimed."
-    against = {c.metric: c for c in tuned.against_defaults[found.best]}
-    return f"{title}: best with {found.best}; {found.because}: {_gain(against)}."
+        return f"{title}: the defaults stand; no effect was shown in {plural(repeats, 'repeat')}, so none is claimed."
+    return f"{title}: best with {found.best}; {found.because}: {_gain(tuned.against_defaults[found.best])}."
 
 
 def _effects_shown(tuned: Tuned) -> str:
@@ -131,31 +135,31 @@ def _effects_shown(tuned: Tuned) -> str:
     )
 
 
-def _gain(against: dict[str, Comparison]) -> str:
-    time, share = against["scheduled_e2e_s"], against["slo_attainment"]
-    said = []
-    if share.effect:
-        said.append(f"{share.effect * 100:+.0f} points of requests within the SLO ({_ends(share, 100)})")
-    if time.effect is not None:
-        said.append(f"end to end {time.effect:.2f}× as long ({_ends(time, 1)})")
-    return ", ".join(said)
+def _gain(against: Sequence[Comparison]) -> str:
+    """What is apart from the defaults, for better and for worse; what is not apart is no part of the gain."""
+    return ", ".join(_apart(found) for found in against if found.finding in {Finding.BETTER, Finding.WORSE})
 
 
-def _ends(found: Comparison, scale: float) -> str:
-    digits = 0 if scale > 1 else 2
-    low, high = (found.low or 0.0) * scale, (found.high or 0.0) * scale
-    return f"95 % interval {low:.{digits}f} to {high:.{digits}f}, {found.pairs} pairs"
+def _apart(found: Comparison) -> str:
+    effect, low, high = (end or 0.0 for end in (found.effect, found.low, found.high))
+    if found.kind == "ratio":
+        said, ends = f"{_MEANT[found.metric]} {effect:.2f}× as long", f"{low:.2f} to {high:.2f}"
+    else:
+        said = f"{effect * 100:+.3g} points of requests within the SLO"
+        ends = f"{low * 100:.3g} to {high * 100:.3g}"
+    return f"{said} (95 % interval {ends}, {plural(found.pairs, 'pair')})"
 
 
-def _method(plan: Plan, kept: KeptTraffic) -> tuple[str, ...]:
+def method_of(plan: Plan, requests: int) -> tuple[str, ...]:
+    """How blocks of so many requests are measured and compared, a sentence each."""
     rules = plan.bakeoff
     blocks = (
-        f"Each setting is measured {rules.blocks} times, by engine starts of its own, in turned order (A B C, C B A); "
-        f"while no effect is shown, up to {EXTRA * rules.blocks} times."
+        f"Each setting is measured {plural(rules.blocks, 'time')}, by engine starts of its own, in turned order "
+        f"(A B C, C B A); while no effect is shown, up to {EXTRA * rules.blocks} times."
     )
     replays = (
-        f"Every block replays the same {len(kept.requests)} requests on the same schedule, open loop; in one repeat "
-        "all settings get the same prompts, and no prompt is used in two repeats."
+        f"Every block replays the same {plural(requests, 'request')} on the same schedule, open loop; in one "
+        "repeat all settings get the same prompts, and no prompt is used in two repeats."
     )
     clocks = (
         "Latencies count from when a request was scheduled. A failed request misses the SLO and lies beyond every "
@@ -166,5 +170,20 @@ def _method(plan: Plan, kept: KeptTraffic) -> tuple[str, ...]:
         f"neighbouring requests. A difference within {rules.equivalence_margin:.0%}, inside its own interval, seen in "
         "one repeat alone, or not over twice its standard error between repeats is no gain."
     )
-    left_out = f"The first {rules.warmup_requests} requests of each block are sent and left out of every figure."
-    return (blocks, replays, left_out, clocks, intervals)
+    slo = (
+        "The SLO is shown to be met where the interval of the share within it begins at "
+        f"{plan.slo.quantile * 100:.3g} % or above, and missed where that of one of its bounds ends below. Goodput is "
+        "that share of the traffic's own rate."
+    )
+    others = (
+        "While a block's traffic runs, the processor time that neither the engine nor the load generator took is "
+        f"counted; above {BUSY_SHARE:.0%} the setting carries a caveat."
+    )
+    return (blocks, replays, *_left_out(rules.warmup_requests), clocks, intervals, slo, others)
+
+
+def _left_out(requests: int) -> tuple[str, ...]:
+    if not requests:
+        return ()
+    said = "The first request of each block is" if requests == 1 else f"The first {requests} requests of each block are"
+    return (f"{said} sent and left out of every figure.",)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from unmoor.bakeoff.comparison import beats, compare
-from unmoor.bakeoff.result import Comparison, Finding, Versus
+from unmoor.bakeoff.result import DEFAULTS, Comparison, Finding, Versus
+from unmoor.bakeoff.slo_met import slo_sentence
 from unmoor.bakeoff.tuned import Tuned
 
 _A_CONTEST = 2
@@ -27,12 +28,25 @@ def versus_of(tuned: Sequence[Tuned], *, default_engine: str) -> tuple[Versus, .
 
 
 def verdict_of(versus: Sequence[Versus], tuned: Sequence[Tuned]) -> str:
-    """The bake-off's end in one sentence. The default stands until another is better by more than the margin."""
+    """The bake-off's end: who stands, and whether each engine at its best is shown to meet the SLO.
+
+    The default stands until another is better by more than the margin.
+    """
     measured = [engine for engine in tuned if engine.standing is not None]
     if not measured:
         return "Nothing was measured, so nothing is said."
+    slo = [
+        f"{engine.contender.title} at its best: {said}."
+        for engine in measured
+        if (said := slo_sentence(engine.at_best, engine.terms))
+    ]
+    return " ".join([_contest(versus, measured), *slo])
+
+
+def _contest(versus: Sequence[Versus], measured: Sequence[Tuned]) -> str:
     if not versus:
-        return f"Best settings of {label(measured[0])}, no engine verdict: one engine alone was measured."
+        best = measured[0].standing.best if measured[0].standing else DEFAULTS
+        return f"Best settings of {name_of(measured[0])}: {best}; no engine verdict, one engine alone was measured."
     ranked = [found for found in versus if found.comparable]
     if not ranked:
         return f"NOT COMPARABLE, no engine verdict: {versus[0].reason}."
@@ -49,7 +63,12 @@ def verdict_of(versus: Sequence[Versus], tuned: Sequence[Tuned]) -> str:
 def label(engine: Tuned) -> str:
     """The engine with its version and, in brackets, its best settings."""
     best = engine.standing.best if engine.standing else "nothing measured"
-    return f"{engine.contender.title} {engine.contender.version} ({best})"
+    return f"{name_of(engine)} ({best})"
+
+
+def name_of(engine: Tuned) -> str:
+    """The engine with its version."""
+    return f"{engine.contender.title} {engine.contender.version}"
 
 
 def _versus(before: Tuned, after: Tuned) -> Versus:

@@ -30,10 +30,12 @@ def command(*, plan: Path, runs: Path, html: Path | None, as_json: bool) -> int:
     """
     from importlib.metadata import version
 
-    from unmoor.bakeoff.road import Order, run_bakeoff, shortest_run
+    from unmoor.bakeoff.machine import require_this_machine
+    from unmoor.bakeoff.road import Order, run_bakeoff
     from unmoor.cli.plan_files import open_plan, open_workload
 
     read, text = open_plan(plan)
+    require_this_machine(read, text, where=str(plan))
     workload = open_workload(read, base=plan.parent)
     entrants, skipped = _entrants(read, where=str(plan))
     order = Order(
@@ -45,8 +47,6 @@ def command(*, plan: Path, runs: Path, html: Path | None, as_json: bool) -> int:
         version=version("unmoor"),
         today=date.today().isoformat(),  # noqa: DTZ011 - the user's own day is meant
     )
-    blocks, schedule_s = shortest_run(order)
-    _say(f"{read.name}: {blocks} blocks, {schedule_s:.0f} s of traffic and as many starts of an engine")
     end = run_bakeoff(order, runs=runs, say=_say)
     show(end.result, as_json=as_json, html=html)
     _say(f"run: {end.path}")

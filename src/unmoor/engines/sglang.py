@@ -61,7 +61,8 @@ class Sglang:
     cpu_weights = "float32"
     install: InstallSpec | None = None
     absent_reason = (
-        "its CPU route needs stand-ins for kernels that are on no package index; it comes with the wider bake-off"
+        "Unmoor cannot install it yet: for a CPU it needs kernels that are on no package index; `unmoor decide` still "
+        "weighs it"
     )
     scrape: Mapping[str, str] = {
         "running": "sglang:num_running_reqs",

@@ -23,7 +23,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from unmoor.core.errors import RunError
+from unmoor.core.errors import RunError, UsageError
 from unmoor.core.plan_text import read_plan
 from unmoor.core.record import Record
 from unmoor.measure.load import ReplayReport
@@ -81,7 +81,10 @@ class _RecordLine(msgspec.Struct, frozen=True):
 
 
 class StoredRun:
-    """A run directory as it is read, by whoever and as often as wanted, also while it is being written."""
+    """A run directory as it is read, by whoever and as often as wanted, also while it is being written.
+
+    Raises UsageError for a path without a run, RunError for one whose identity cannot be read.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -250,17 +253,25 @@ def _lines(path: Path, kind: type[Line]) -> Iterator[Line]:
 def _read_identity(path: Path) -> RunIdentity:
     try:
         return msgspec.json.decode(path.read_bytes(), type=RunIdentity)
-    except FileNotFoundError as error:
-        raise RunError(
+    except (FileNotFoundError, NotADirectoryError) as error:
+        folder = path.parent
+        raise UsageError(
             "no run is here",
-            where=str(path.parent),
+            where=str(folder),
+            seen=_seen_at(folder),
             expected=f"a folder with {_IDENTITY} in it",
-            hint="name the run directory that `unmoor bakeoff` printed",
+            hint="name the run directory that `unmoor bakeoff` printed last (run: ...)",
         ) from error
     except OSError as error:
         raise _refused(path, error) from error
     except msgspec.MsgspecError as error:
         raise _unreadable(f"{path}:1", str(error)) from error
+
+
+def _seen_at(folder: Path) -> str:
+    if folder.is_dir():
+        return f"a folder without {_IDENTITY}"
+    return "a file" if folder.exists() else "nothing at this path"
 
 
 def _write_whole(path: Path, content: bytes) -> None:

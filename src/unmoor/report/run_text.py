@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unmoor.bakeoff.result import BakeoffResult, EngineReport, Machine, TrialReport, Versus
+from unmoor.core.plural import plural
 from unmoor.core.traffic import TrafficProfile
 from unmoor.report.layout import heading, table, wrapped
 from unmoor.report.run_words import SHOWN, compared_of, head_of, state_of, value_and_range
@@ -37,8 +38,9 @@ def _machine(machine: Machine) -> list[str]:
 def _traffic(traffic: TrafficProfile) -> list[str]:
     overlap = "unknown" if traffic.prefix_overlap is None else f"{traffic.prefix_overlap:.0%}"
     rate = "" if traffic.offered_rps is None else f" at {traffic.offered_rps:.2g} requests/s"
+    requests = plural(traffic.requests, "request")
     text = (
-        f"{traffic.requests} requests{rate}, prompts of {traffic.input_tokens.mean:.0f} tokens of which {overlap} "
+        f"{requests}{rate}, prompts of {traffic.input_tokens.mean:.0f} tokens of which {overlap} "
         f"repeat how an earlier one began, answers of {traffic.output_tokens.mean:.0f} tokens"
     )
     return wrapped(text, "  traffic ")

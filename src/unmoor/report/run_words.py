@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unmoor.bakeoff.result import Comparison, Finding, TrialReport
 from unmoor.core.evidence import Figure
+from unmoor.core.plural import plural
 from unmoor.report.words import number, titled, unit_of
 
 SHOWN = ("scheduled_ttft_p95_s", "scheduled_e2e_mean_s", "slo_attainment", "goodput_rps")
@@ -44,10 +45,25 @@ def compared_of(found: Comparison) -> str:
     if found.kind == "ratio":
         effect = f"{found.effect:.2f}× ({found.low:.2f} – {found.high:.2f})"
     else:
-        effect = f"{found.effect * 100:+.0f} points ({found.low * 100:+.0f} – {found.high * 100:+.0f})"
+        effect = f"{_points(found.effect)} points ({_points(found.low)} – {_points(found.high)})"
     failed = found.failed_before + found.failed_after
     beside = f"; failed: {found.failed_before} before, {found.failed_after} after" if failed else ""
-    return f"{name} {effect}: {found.finding.value}{beside}"
+    return f"{name} {effect}: {found.finding.value}{_why_not(found)}{beside}"
+
+
+def _why_not(found: Comparison) -> str:
+    """Why an interval that is apart from "no change" shows no effect all the same; empty where it is not apart."""
+    if found.finding is not Finding.NO_EFFECT or found.low is None or found.high is None:
+        return ""
+    unchanged = 1.0 if found.kind == "ratio" else 0.0
+    if found.low <= unchanged <= found.high or found.failed_before != found.failed_after:
+        return ""
+    return ", as repeats are too few or do not agree"
+
+
+def _points(difference: float) -> str:
+    """A difference of shares in whole percentage points with its sign; "0", without one, for what rounds to nothing."""
+    return f"{difference * 100:+.0f}" if round(difference * 100) else "0"
 
 
 def finding_class(found: Comparison) -> str:
@@ -62,7 +78,8 @@ def state_of(trial: TrialReport) -> str:
     if not trial.blocks:
         return "not measured yet"
     failed = f", {trial.failures} failed" if trial.failures else ""
-    return f"{trial.blocks} blocks, {trial.requests} requests counted, {trial.left_out} left out{failed}"
+    blocks, requests = plural(trial.blocks, "block"), plural(trial.requests, "request")
+    return f"{blocks}, {requests} counted, {trial.left_out} left out{failed}"
 
 
 def figure_row(figure: Figure) -> tuple[str, str, str]:
