@@ -84,13 +84,13 @@ def changed(**what: object) -> Case:
     ("case", "metric", "codes"),
     [
         (SOUND, honesty.TPOT, ()),
-        (SOUND, honesty.TPUT, ()),
+        (SOUND, honesty.TPUT, ("tput_is_offered",)),
         (SOUND, honesty.TTFT, ("tail_unmeasured",)),
         (SOUND, honesty.RATE, ("tail_unmeasured",)),
         (SOUND, honesty.HIT_RATE, ("hit_rate_unmeasured",)),
         (changed(measured_rows=0), honesty.TPOT, ("no_error_rows",)),
-        (changed(version="0.33.0", tables_version="0.24.0"), honesty.TPUT, ("tables_lag",)),
-        (changed(version="0.26.3", tables_version="0.24.0"), honesty.TPUT, ()),
+        (changed(version="0.33.0", tables_version="0.24.0"), honesty.TPOT, ("tables_lag",)),
+        (changed(version="0.26.3", tables_version="0.24.0"), honesty.TPOT, ()),
         (changed(saturated=True), honesty.TPOT, ("kv_saturated",)),
         (changed(uncached_tokens=800.0), honesty.TTFT, ("tail_unmeasured", "short_prompts")),
         (changed(uncached_tokens=800.0), honesty.TPOT, ()),
@@ -132,7 +132,7 @@ def test_a_figure_without_validation_has_no_value_and_one_with_it_has_a_band(lon
         if figure.value is not None:
             assert figure.low <= figure.value <= figure.high
     validated = {figure.metric for figure in long_prompts.figures if figure.validated}
-    assert validated == {honesty.TPOT, honesty.TPUT}
+    assert validated == {honesty.TPOT}
 
 
 def test_every_layout_with_a_table_has_a_range_of_rates_and_the_best_is_named(long_prompts: Prediction) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -72,7 +73,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def order(self) -> float:
-        """The middle of the range, to order the layouts of one engine."""
+        """The middle of the range, to order the layouts of one engine; infinite where nothing binds the rate."""
+        if self.high_rps is None:
+            return math.inf
         return ((self.low_rps or 0.0) + (self.high_rps or 0.0)) / 2
 
 
@@ -191,7 +194,11 @@ def _unreached(answers: Sequence[Answer]) -> tuple[Caveat, ...]:
 def _failures(run: FleetRun) -> tuple[Caveat, ...]:
     if not run.failed:
         return ()
-    text = f"{run.failed} requests fit no KV pool, or no batch without chunked prefill: they fail, and miss the SLO."
+    share = run.failed / run.gathered("input_tokens").size
+    text = (
+        f"{share:.2%} of all requests ({run.failed:,} of those simulated) fit no KV pool, or no batch without chunked "
+        "prefill: they fail, and miss the SLO."
+    )
     return (Caveat(code="requests_too_long", text=text),)
 
 

@@ -102,6 +102,15 @@ RULES = (
         ),
     ),
     Rule(
+        code="tput_is_offered",
+        metrics=(TPUT,),
+        applies=_always,
+        reason=lambda _: (
+            "Output throughput at the traffic's own rate is what the traffic asks for, as long as it is carried: it says "
+            "nothing of the engine."
+        ),
+    ),
+    Rule(
         code="no_error_rows",
         metrics=_EVERY,
         applies=_nobody_measured,

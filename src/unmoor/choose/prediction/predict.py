@@ -108,7 +108,7 @@ def predict_candidate(
     figures, caveats = evidence_of(question, answers, best)
     caveats += (*_sizes_left_out(engine, missing), *_of_alias(model, origin))
     caveats += (_COARSE_CLOCK,) if coarse_clock else ()
-    return Prediction(figures=figures, caveats=caveats, layout=best.layout if best.high_rps else None, fits=True)
+    return Prediction(figures=figures, caveats=caveats, layout=None if best.high_rps == 0 else best.layout, fits=True)
 
 
 def _nothing(code: str, text: str) -> Prediction:
