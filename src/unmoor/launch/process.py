@@ -83,7 +83,7 @@ class RunningEngine:
         self.stop()
 
     def alive(self) -> bool:
-        """Whether the engine's own process still runs; its supervisor outlives it by the seconds it takes to clean up."""
+        """Whether the engine's own process still runs. Its supervisor outlives it by the seconds it takes to clean up."""
         if self._supervisor is None or self._supervisor.poll() is not None or self.identity is None:
             return False
         return identify(self.identity.pid, self.identity.mark) == self.identity
