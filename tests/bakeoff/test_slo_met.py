@@ -27,12 +27,12 @@ ONE_BOUND = msgspec.structs.replace(TERMS, slo=Slo(e2e_s=2.0), left_out=0)
 def test_the_interval_of_the_share_is_held_against_the_quantile(met: int, missed: int, finding: SloFinding) -> None:
     made = blocks("a", [1.0] * met + [3.0] * missed)
     assert slo_finding(made, ONE_BOUND) is finding
-    assert slo_sentence(made, ONE_BOUND).startswith(f"{finding.value} the SLO: ")
+    assert f"{finding.value} the SLO: " in slo_sentence(made, ONE_BOUND)
 
 
 def test_the_sentence_has_the_share_its_interval_and_what_is_asked() -> None:
     said = slo_sentence(blocks("a", [1.0] * 34 + [3.0] * 2), ONE_BOUND)
-    assert said == "not shown to meet the SLO: 94.4 % of 36 requests within it (81.9 – 98.5), 95 % asked"
+    assert said == "is not shown to meet the SLO: 94.4 % of 36 requests within it (81.9 – 98.5), 95 % asked"
 
 
 def test_bounds_that_are_missed_by_few_each_are_not_missed_because_together_they_are() -> None:

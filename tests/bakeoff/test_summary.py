@@ -41,8 +41,14 @@ def test_a_gain_in_attainment_is_said_in_points() -> None:
 
 
 def test_the_verdict_says_whether_the_slo_is_met() -> None:
-    assert "E at its best: misses the SLO: 0 % of 78 requests" in verdict_of((), [tuned([9.0] * 40, [5.0] * 40)])
-    assert "E at its best: meets the SLO: 100 % of 398" in verdict_of((), [tuned([1.0] * 200, [0.5] * 200)])
+    assert "E with max_running=4 misses the SLO: 0 % of 78 requests" in verdict_of((), [tuned([9.0] * 40, [5.0] * 40)])
+    assert "E with max_running=4 meets the SLO: 100 % of 398" in verdict_of((), [tuned([1.0] * 200, [0.5] * 200)])
+
+
+def test_defaults_that_nothing_beat_stand_and_are_not_called_best() -> None:
+    said = verdict_of((), [tuned([1.0] * 40, [1.0] * 40)])
+    assert said.startswith("Of E 1, its defaults stand; no engine verdict")
+    assert "E with its defaults meets the SLO: 100 % of 78" in said
 
 
 def test_one_request_that_is_left_out_is_one_and_none_is_not_mentioned() -> None:

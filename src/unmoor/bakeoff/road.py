@@ -177,8 +177,8 @@ class _Road:
         begun = len(self.store.blocks())
         before = f"; {plural(begun, 'block')} begun before, and nothing whole is repeated" if begun else ""
         self.say(
-            f"{self.order.plan.name}: at least {plural(blocks, 'block')}, {schedule_s:.0f} s of traffic and as many "
-            f"starts of an engine{before}"
+            f"{self.order.plan.name}: at least {plural(blocks, 'block')} with a start of an engine each, and "
+            f"{schedule_s:.0f} s of traffic in all{before}"
         )
         for text in self._beware:
             self.say(f"beware: {text}")

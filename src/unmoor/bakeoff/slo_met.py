@@ -38,14 +38,15 @@ def slo_finding(blocks: Sequence[Block], terms: Terms) -> SloFinding | None:
 
 
 def slo_sentence(blocks: Sequence[Block], terms: Terms) -> str:
-    """The finding with its figures, to follow a name: "not shown to meet the SLO (...)"; empty where there is none."""
+    """The finding with its figures, to follow a name: "misses the SLO: ..."; empty where there is none."""
     found = slo_finding(blocks, terms)
     records = [record for block in blocks for record in counted(block, terms.left_out)]
     share = _share(records, terms.slo)
     if found is None or share is None:
         return ""
+    verb = f"is {found.value}" if found is SloFinding.NOT_SHOWN else found.value
     return (
-        f"{found.value} the SLO: {_percent(share.value)} % of {share.n} requests within it "
+        f"{verb} the SLO: {_percent(share.value)} % of {share.n} requests within it "
         f"({_percent(share.low)} – {_percent(share.high)}), {_percent(terms.slo.quantile)} % asked"
     )
 

@@ -36,7 +36,7 @@ def verdict_of(versus: Sequence[Versus], tuned: Sequence[Tuned]) -> str:
     if not measured:
         return "Nothing was measured, so nothing is said."
     slo = [
-        f"{engine.contender.title} at its best: {said}."
+        f"{engine.contender.title} with {_settings(engine)} {said}."
         for engine in measured
         if (said := slo_sentence(engine.at_best, engine.terms))
     ]
@@ -45,8 +45,9 @@ def verdict_of(versus: Sequence[Versus], tuned: Sequence[Tuned]) -> str:
 
 def _contest(versus: Sequence[Versus], measured: Sequence[Tuned]) -> str:
     if not versus:
-        best = measured[0].standing.best if measured[0].standing else DEFAULTS
-        return f"Best settings of {name_of(measured[0])}: {best}; no engine verdict, one engine alone was measured."
+        alone, name = measured[0], name_of(measured[0])
+        settings = f"Of {name}, {_settings(alone)} stand" if _untuned(alone) else f"Best of {name}: {_settings(alone)}"
+        return f"{settings}; no engine verdict, one engine alone was measured."
     ranked = [found for found in versus if found.comparable]
     if not ranked:
         return f"NOT COMPARABLE, no engine verdict: {versus[0].reason}."
@@ -64,6 +65,14 @@ def label(engine: Tuned) -> str:
     """The engine with its version and, in brackets, its best settings."""
     best = engine.standing.best if engine.standing else "nothing measured"
     return f"{name_of(engine)} ({best})"
+
+
+def _untuned(engine: Tuned) -> bool:
+    return engine.standing is None or engine.standing.best == DEFAULTS
+
+
+def _settings(engine: Tuned) -> str:
+    return "its defaults" if engine.standing is None or _untuned(engine) else engine.standing.best
 
 
 def name_of(engine: Tuned) -> str:

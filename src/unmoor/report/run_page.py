@@ -10,7 +10,16 @@ import msgspec
 
 from unmoor.bakeoff.result import BakeoffResult, EngineReport
 from unmoor.core.evidence import Figure
-from unmoor.report.run_words import cell_of, compared_of, figure_row, finding_class, head_of, state_of
+from unmoor.report.run_words import (
+    cell_of,
+    compared_of,
+    figure_row,
+    finding_class,
+    head_of,
+    mark_of,
+    state_of,
+    traffic_of,
+)
 
 CHARTED = ("scheduled_ttft_p95_s", "scheduled_e2e_mean_s", "slo_attainment")
 _WIDTH, _LEFT, _ROW, _TOP = 960, 300, 26, 8
@@ -56,7 +65,13 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        cell_of=cell_of, compared_of=compared_of, figure_row=figure_row, finding_class=finding_class, state_of=state_of
+        cell_of=cell_of,
+        compared_of=compared_of,
+        figure_row=figure_row,
+        finding_class=finding_class,
+        mark_of=mark_of,
+        state_of=state_of,
+        traffic_of=traffic_of,
     )
     return environment
 

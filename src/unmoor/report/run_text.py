@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from unmoor.bakeoff.result import BakeoffResult, EngineReport, Machine, TrialReport, Versus
-from unmoor.core.plural import plural
-from unmoor.core.traffic import TrafficProfile
 from unmoor.report.layout import heading, table, wrapped
-from unmoor.report.run_words import SHOWN, compared_of, head_of, state_of, value_and_range
+from unmoor.report.run_words import SHOWN, compared_of, head_of, mark_of, state_of, traffic_of, value_and_range
 
 
 def render(result: BakeoffResult) -> str:
@@ -15,7 +13,7 @@ def render(result: BakeoffResult) -> str:
         f"{result.plan}: {result.model}; {result.slo}; measured here {result.made_on}",
         f"  run     {result.run}",
         *_machine(result.machine),
-        *_traffic(result.traffic),
+        *wrapped(traffic_of(result.traffic), "  traffic "),
     ]
     for engine in result.engines:
         lines += ["", *_engine(engine)]
@@ -35,23 +33,12 @@ def _machine(machine: Machine) -> list[str]:
     return wrapped(f"{machine.cpu}, {machine.cores} cores{memory}, {machine.system}{load}", "  machine ")
 
 
-def _traffic(traffic: TrafficProfile) -> list[str]:
-    overlap = "unknown" if traffic.prefix_overlap is None else f"{traffic.prefix_overlap:.0%}"
-    rate = "" if traffic.offered_rps is None else f" at {traffic.offered_rps:.2g} requests/s"
-    requests = plural(traffic.requests, "request")
-    text = (
-        f"{requests}{rate}, prompts of {traffic.input_tokens.mean:.0f} tokens of which {overlap} "
-        f"repeat how an earlier one began, answers of {traffic.output_tokens.mean:.0f} tokens"
-    )
-    return wrapped(text, "  traffic ")
-
-
 def _engine(engine: EngineReport) -> list[str]:
     weights = f", {engine.weights} weights" if engine.weights else ""
     lines = [heading(f"{engine.title} {engine.version}{weights}")]
     measured = [trial for trial in engine.trials if trial.figures]
     if measured:
-        rows = [("settings (* best)", *(head_of(metric) for metric in SHOWN))]
+        rows = [(f"settings (* {mark_of(engine)})", *(head_of(metric) for metric in SHOWN))]
         for trial in measured:
             cells = [value_and_range(trial.figure(metric)) for metric in SHOWN]
             rows += [(_starred(trial, engine), *(value for value, _ in cells)), ("", *(ends for _, ends in cells))]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from unmoor.bakeoff.result import Comparison, Finding, TrialReport
+from unmoor.bakeoff.result import DEFAULTS, Comparison, EngineReport, Finding, TrialReport
 from unmoor.core.evidence import Figure
 from unmoor.core.plural import plural
+from unmoor.core.traffic import TrafficProfile
 from unmoor.report.words import number, titled, unit_of
 
 SHOWN = ("scheduled_ttft_p95_s", "scheduled_e2e_mean_s", "slo_attainment", "goodput_rps")
@@ -79,7 +80,23 @@ def state_of(trial: TrialReport) -> str:
         return "not measured yet"
     failed = f", {trial.failures} failed" if trial.failures else ""
     blocks, requests = plural(trial.blocks, "block"), plural(trial.requests, "request")
-    return f"{blocks}, {requests} counted, {trial.left_out} left out{failed}"
+    slo = f"; {trial.slo.value} the SLO" if trial.slo else ""
+    return f"{blocks}, {requests} counted, {trial.left_out} left out{failed}{slo}"
+
+
+def mark_of(engine: EngineReport) -> str:
+    """What the settings in front are called: "best" where they beat the defaults, "stands" for the defaults."""
+    return "stands" if engine.best == DEFAULTS else "best"
+
+
+def traffic_of(traffic: TrafficProfile) -> str:
+    """The traffic in a sentence's length: requests, offered rate, lengths, and what repeats."""
+    overlap = "an unknown share" if traffic.prefix_overlap is None else f"{traffic.prefix_overlap:.0%}"
+    rate = "" if traffic.offered_rps is None else f" at {traffic.offered_rps:.3g} requests/s"
+    return (
+        f"{plural(traffic.requests, 'request')}{rate}, prompts of {traffic.input_tokens.mean:.0f} tokens of which "
+        f"{overlap} repeat how an earlier one began, answers of {traffic.output_tokens.mean:.0f} tokens"
+    )
 
 
 def figure_row(figure: Figure) -> tuple[str, str, str]:
