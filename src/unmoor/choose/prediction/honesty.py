@@ -106,8 +106,8 @@ RULES = (
         metrics=(TPUT,),
         applies=_always,
         reason=lambda _: (
-            "Output throughput at the traffic's own rate is what the traffic asks for, as long as it is carried: it says "
-            "nothing of the engine."
+            "Output throughput at the traffic's own rate is what the traffic asks for, as long as it is carried: it "
+            "says nothing of the engine."
         ),
     ),
     Rule(
