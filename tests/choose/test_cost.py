@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from unmoor.choose.cost import best_figure, cost_of, hourly_price
+from unmoor.choose.cost import best_figure, cost_of, headroom_of, hourly_price
 from unmoor.choose.facts import load_prices
 from unmoor.core.evidence import EvidenceKind, Figure
 from unmoor.core.plan import CandidatePlan, GatesPlan, HardwarePlan, ModelPlan, Plan, PricesPlan, TrafficPlan
@@ -51,7 +51,7 @@ def test_the_price_book_gives_the_middle_of_its_range_and_says_so() -> None:
 
 
 def test_the_plans_own_price_goes_first() -> None:
-    own = PricesPlan(device_hour=2.0, currency="EUR", source="our contract", as_of="2026-10-01")
+    own = PricesPlan(device_hour=2.0, currency="EUR", source="our contract", as_of=date(2026, 10, 1))
     price = hourly_price(plan(prices=own), "vllm", PRICES, TODAY)
     assert (price.per_hour, price.source, price.as_of, price.caveats) == (16.0, "our contract", "2026-10-01", ())
 
@@ -86,6 +86,32 @@ def test_the_cost_of_tokens_follows_the_rate_and_its_band_turns_round() -> None:
     assert tokens.low == pytest.approx(36 / (12.5 * 400 * 3600) * 1e6)
     assert tokens.high == pytest.approx(36 / (8 * 400 * 3600) * 1e6)
     assert (tokens.kind, tokens.validated) == (EvidenceKind.PREDICTED, True)
+
+
+def test_the_cost_says_at_which_rate_it_holds() -> None:
+    asked = plan(prices=PricesPlan(device_hour=4.5))
+    tput = rate(None, 3000, 3200, metric="output_tput_tps")
+    others = rate(9000, 9000, 9000, metric="output_tput_tps", kind=EvidenceKind.PUBLISHED)
+    cost = cost_of(asked, hourly_price(asked, "vllm", PRICES, TODAY), (rate(None, 8, 12.5), tput, others), 400)
+    own, highest = cost.per_million_output_tokens_at_own_rate, cost.per_million_output_tokens
+    assert own is not None
+    assert highest is not None
+    assert own.value is None
+    assert own.low == pytest.approx(36 / (3200 * 3600) * 1e6)
+    assert own.high == pytest.approx(36 / (3000 * 3600) * 1e6)
+    assert highest.detail == "at 8 to 12.5 requests/s, 2 × TP4"
+
+
+def test_an_hour_is_priced_to_the_cent() -> None:
+    assert cost_of(plan(), hourly_price(plan(), "vllm", PRICES, TODAY), (), 400).per_hour == 33.12
+
+
+def test_headroom_is_the_rate_over_the_traffics_own() -> None:
+    room = headroom_of((rate(None, 8, 12),), 4)
+    assert room is not None
+    assert (room.metric, room.value, room.low, room.high, room.unit) == ("headroom", None, 2, 3, "×")
+    assert headroom_of((), 4) is None
+    assert headroom_of((rate(None, 8, 12),), None) is None
 
 
 def test_an_unvalidated_rate_gives_a_range_of_cost_without_a_value() -> None:

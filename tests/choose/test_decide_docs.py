@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import re
 import typing
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import unmoor.choose
+from unmoor.choose.devices import device_names
 from unmoor.choose.facts import load_facts
 from unmoor.choose.gates import HARDWARE_SUBJECTS
 from unmoor.cli.decide import command
@@ -43,6 +46,43 @@ def test_every_option_has_its_line_on_the_page() -> None:
     page = (DOCS / "decide.md").read_text()
     options = [name for param in command.params for name in param.opts if name.startswith("--")]
     assert [name for name in options if f"| `{name}" not in page] == []
+
+
+def codes_in(folder: Path) -> set[str]:
+    """Every code of a caveat that the sources in `folder` make, read from their syntax; names stand for constants."""
+    trees = [ast.parse(path.read_text()) for path in folder.rglob("*.py")]
+    constants = {
+        target.id: node.value.value
+        for tree in trees
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    given = [
+        value
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for value in (
+            *(word.value for word in node.keywords if word.arg == "code"),
+            *(node.args[:1] if isinstance(node.func, ast.Name) and node.func.id == "_nothing" else ()),
+        )
+    ]
+    plain = {value.value for value in given if isinstance(value, ast.Constant)}
+    return {str(code) for code in plain | {constants.get(v.id) for v in given if isinstance(v, ast.Name)} if code}
+
+
+def test_every_caveat_code_of_a_decision_has_its_line_on_the_page() -> None:
+    codes = codes_in(Path(unmoor.choose.__file__).parent)
+    assert {"stale_price", "newer_than_known", "slo_unmet", "no_arrivals", "tail_unmeasured"} <= codes
+    rows = re.findall(r"^\| (`[^|]*) \|", (DOCS / "decide.md").read_text(), flags=re.MULTILINE)
+    assert sorted(codes - set(re.findall(r"`([^`]+)`", " ".join(rows)))) == []
+
+
+def test_every_device_that_is_known_has_its_name_on_the_page() -> None:
+    page = (DOCS / "plan.md").read_text()
+    assert sorted(name for name in device_names() if f"`{name}`" not in page) == []
 
 
 def test_every_vendor_of_the_gates_has_its_name_on_the_page() -> None:

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from unmoor.choose.facts import Fact, load_facts, load_prices
+from unmoor.choose.facts import VERDICT_SUBJECTS, Fact, load_facts, load_prices
 from unmoor.core.evidence import EvidenceKind
 from unmoor.engines.registry import engine_names
 
@@ -36,8 +36,25 @@ def test_every_fact_says_where_when_and_how_to_look_again(fact: Fact) -> None:
 
 
 def test_no_fact_stands_twice() -> None:
-    subjects = [(f.engine, f.subject) for f in FACTS.facts]
+    subjects = [(f.engine, f.subject, f.bears_on) for f in FACTS.facts]
     assert len(subjects) == len(set(subjects))
+    several = {f.subject for f in FACTS.facts if f.bears_on and (f.engine, f.subject, "") in subjects}
+    assert several <= set(VERDICT_SUBJECTS)
+
+
+def test_every_trait_that_a_fact_bears_on_is_one_that_traffic_can_have() -> None:
+    traits = {"", "schema", "adapter", "shared_prefix", "no_shared_prefix"}
+    assert {f.bears_on for f in FACTS.facts} <= traits
+
+
+def test_the_risk_told_is_the_one_that_the_traffic_makes_matter() -> None:
+    plain = FACTS.most_telling("vllm", "not_for", frozenset())
+    adapters = FACTS.most_telling("vllm", "not_for", frozenset({"adapter"}))
+    assert plain is not None
+    assert adapters is not None
+    assert "LoRA" not in plain.claim
+    assert "LoRA" in adapters.claim
+    assert FACTS.most_telling("vllm", "no_such_subject", frozenset()) is None
 
 
 def test_what_was_often_said_and_is_not_so_stands_beside_what_was_read() -> None:

@@ -12,6 +12,7 @@ from unmoor.core.evidence import Caveat, EvidenceKind, Figure
 from unmoor.core.plan import CandidatePlan, HardwarePlan, ModelPlan, Plan, SyntheticTraffic, TrafficPlan
 from unmoor.core.slo import Slo
 from unmoor.core.traffic import Workload
+from unmoor.traffic.shape import profile
 from unmoor.traffic.synthesis import synthesise
 
 TODAY = date(2026, 11, 30)
@@ -72,9 +73,67 @@ def test_a_version_left_out_is_the_newest_known_and_another_one_is_doubted() -> 
     assert "other_version" in [x.code for x in old.caveats]
 
 
+def test_facts_read_at_another_release_than_the_candidates_are_doubted_for_every_engine() -> None:
+    plan = msgspec.structs.replace(PLAN, candidates=(CandidatePlan(engine="tensorrt-llm"),))
+    (only,) = decide(plan).candidates
+    (doubt,) = [x.text for x in only.caveats if x.code == "other_version"]
+    assert only.version == "1.2.1"
+    assert "another version than 1.2.1" in doubt
+    assert "hardware" in doubt
+    assert "at 1.3.0rc3" in doubt
+
+
+def test_a_version_newer_than_any_known_is_doubted_and_said() -> None:
+    plan = msgspec.structs.replace(PLAN, candidates=(CandidatePlan(engine="vllm", version="0.99.0"),))
+    decision = decide(plan)
+    assert "newer_than_known" in [x.code for x in decision.candidates[0].caveats]
+    assert "vLLM 0.99.0 (a version newer than any known here)" in decision.verdict.sentence
+
+
+def test_an_engine_that_does_not_run_on_the_hardware_is_not_picked_without_a_gate_in_the_plan() -> None:
+    plan = msgspec.structs.replace(
+        PLAN,
+        hardware=HardwarePlan(device="mi300x", count=8),
+        default_engine="tensorrt-llm",
+        candidates=(CandidatePlan(engine="tensorrt-llm"), CandidatePlan(engine="vllm")),
+    )
+    decision = decide(plan)
+    assert (decision.verdict.pick, decision.verdict.decided_by) == ("vllm", "gates")
+    assert "(TensorRT-LLM: does not run on AMD)" in decision.verdict.sentence
+
+
+def test_a_model_that_does_not_fit_one_engine_is_not_picked_with_it() -> None:
+    plan = msgspec.structs.replace(
+        PLAN,
+        model=ModelPlan(name="nvidia/Llama-3.1-70B-Instruct-FP8", weights="fp8"),
+        hardware=HardwarePlan(device="h100_sxm", count=1),
+        candidates=(CandidatePlan(engine="vllm"), CandidatePlan(engine="tensorrt-llm")),
+    )
+    decision = decide(plan)
+    failed = {c.engine: [g.name for g in c.gates if g.passed is False] for c in decision.candidates}
+    assert failed == {"vllm": ["fits_hardware"], "tensorrt-llm": []}
+    assert decision.verdict.pick == "tensorrt-llm"
+    assert "does not fit" in decision.verdict.sentence
+
+
+def test_what_decides_a_tie_comes_with_every_candidate() -> None:
+    for candidate in decide().candidates:
+        assert [fact.subject for fact in candidate.leaving] == ["hardware", "governance", "security_policy"]
+        assert all(fact.source and fact.as_of for fact in candidate.leaving)
+    plan = msgspec.structs.replace(PLAN, candidates=(CandidatePlan(engine="sglang"),))
+    governance = decide(plan).candidates[0].leaving[1]
+    assert (governance.kind, governance.counts) == (EvidenceKind.CLAIMED, False)
+
+
+def test_a_device_that_nobody_knows_is_a_doubt_and_no_refusal() -> None:
+    decision = decide(msgspec.structs.replace(PLAN, hardware=HardwarePlan(device="abacus")))
+    assert "unknown_device" in [x.code for x in decision.candidates[0].caveats]
+    assert "whether it runs on abacus" in decision.verdict.sentence
+
+
 @pytest.mark.parametrize(("what", "code"), [("schema", "claimed_structured_output"), ("adapter", "fact_multi_lora")])
 def test_claims_and_facts_come_with_the_traffic_that_makes_them_matter(what: str, code: str) -> None:
-    assert traits_of(asking_for(what)) == {what}
+    assert traits_of(asking_for(what), profile(asking_for(what))) == {what, "no_shared_prefix"}
     assert code in [x.code for x in decide(workload=asking_for(what)).candidates[0].caveats]
     assert code not in [x.code for x in decide().candidates[0].caveats]
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unmoor.choose.cost import headroom_of
 from unmoor.choose.facts import load_facts
-from unmoor.choose.rank import PRECISION, STAND_IN, UNTUNED
+from unmoor.choose.rank import PRECISION, STAND_IN, UNTUNED, release_order
 from unmoor.choose.verdict import decide_verdict
 from unmoor.core.decision import CandidateReport, Cost, GateResult, Verdict
 from unmoor.core.evidence import Caveat, EvidenceKind, Figure
@@ -59,7 +60,10 @@ def candidate(
     caveats: tuple[Caveat, ...] = (), version: str | None = "1.0",
 ) -> CandidateReport:  # fmt: skip
     gates = [GateResult(name=name, passed=False, reason=f"No {name}. More.", source="s", as_of="d") for name in fails]
-    gates += [GateResult(name=name, passed=None, reason="Nobody knows.") for name in open_gates]
+    gates += [
+        GateResult(name=name, passed=None, reason="Nobody knows.", question=f"whether {name} is so (ask)")
+        for name in open_gates
+    ]
     return CandidateReport(
         engine=engine, version=version, gates=tuple(gates), evidence=evidence, cost=COST, caveats=caveats
     )
@@ -186,9 +190,9 @@ def test_the_sentence_names_pick_version_layout_and_what_the_others_fail() -> No
     )
 
 
-def test_open_gates_are_conditions_to_get_in_writing() -> None:
+def test_open_gates_are_questions_to_settle_of_somebody() -> None:
     said = verdict(candidate(V, open_gates=("contract_languages",)), candidate(S, fails=("support",)))
-    assert said.sentence.endswith("; on condition that you get in writing: contract_languages.")
+    assert said.sentence.endswith("; to be settled before you sign: whether contract_languages is so (ask).")
 
 
 def test_not_comparable_prints_the_gap_and_ranks_nobody() -> None:
@@ -202,11 +206,76 @@ def test_not_comparable_prints_the_gap_and_ranks_nobody() -> None:
 
 
 def test_where_nobody_passes_the_sentence_says_which_gate_to_relax() -> None:
-    said = verdict(candidate(V, fails=("a",)), candidate(S, fails=("b",)), candidate(T, fails=("a", "b")))
+    said = verdict(candidate(V, fails=("support",)), candidate(S, fails=("b",)), candidate(T, fails=("support", "b")))
     assert said.sentence == (
-        "No candidate passes every gate: SGLang 1.0 fails b (no b); TensorRT-LLM 1.0 fails a (no a), b (no b); "
-        "vLLM 1.0 fails a (no a). Relax a to let in vLLM 1.0."
+        "No candidate passes every gate: SGLang 1.0 fails b (no b); TensorRT-LLM 1.0 fails support (no support), b "
+        "(no b); vLLM 1.0 fails support (no support). Relax gates.support_required in the plan to let in vLLM 1.0."
     )
+
+
+def test_where_no_engine_runs_on_the_hardware_no_gate_can_be_relaxed() -> None:
+    said = verdict(candidate(V, fails=("runs_on_hardware",)), candidate(S, fails=("fits_hardware",)))
+    assert said.pick is None
+    assert said.sentence.endswith("None of them can serve this on 8 × h100_sxm: change one or the other.")
+
+
+def test_names_keep_their_letters_after_a_colon() -> None:
+    barred = candidate(T, fails=("licences_refused",))
+    gate = msgspec.structs.replace(barred.gates[0], reason="LTX-2-Community-License in its tree. More.")
+    said = verdict(candidate(V), msgspec.structs.replace(barred, gates=(gate,)))
+    assert "(TensorRT-LLM: LTX-2-Community-License in its tree)" in said.sentence
+    other = msgspec.structs.replace(gate, reason="Does not run on AMD. More.")
+    said = verdict(candidate(V), msgspec.structs.replace(barred, gates=(other,)))
+    assert "(TensorRT-LLM: does not run on AMD)" in said.sentence
+
+
+def test_an_alternative_that_alone_was_measured_is_said_first_and_what_to_do() -> None:
+    said = verdict(candidate(V), candidate(S, rate(9, 11)))
+    assert (said.pick, said.tie) == (V, True)
+    assert said.sentence.endswith(
+        "; but SGLang was measured and vLLM was not: measure vLLM (`unmoor bakeoff`) before you rely on it."
+    )
+    assert said.against.startswith(
+        "SGLang was measured with this traffic (highest rate at the SLO 10 (9 to 11) requests/s; 2026-11-30), and vLLM "
+        "was not"
+    )
+    assert "was not" not in verdict(candidate(V, rate(9, 11)), candidate(S)).sentence
+    assert "measured and" not in verdict(candidate(V), candidate(S, rate(9, 11), fails=("support",))).sentence
+
+
+def test_a_range_that_straddles_the_traffic_is_said_in_the_sentence_and_against() -> None:
+    said = verdict(candidate(V, rate(4, 11, PREDICTED, validated=False)), candidate(S))
+    assert said.sentence.endswith(
+        "; this hardware may not carry the traffic at the SLO (4 to 11 requests/s predicted, 10 needed)."
+    )
+    assert "it may not carry it. Plan for more hardware or a looser SLO until it is measured." in said.against
+    assert "may not carry" not in verdict(candidate(V, rate(10, 11, PREDICTED)), candidate(S)).sentence
+
+
+def test_hardware_that_carries_the_traffic_twice_over_is_said_to_be_more_than_enough() -> None:
+    figure = rate(25, 31, PREDICTED, validated=False)
+    room = headroom_of((figure,), 10)
+    said = verdict(msgspec.structs.replace(candidate(V, figure), headroom=room), candidate(S))
+    assert "predicted to carry 2.5 to 3.1 times the traffic: half of it may do" in said.against
+
+
+def test_a_version_that_nobody_here_has_heard_of_is_said_in_the_sentence() -> None:
+    said = verdict(candidate(V, version="9.0", caveats=caveat("newer_than_known")), candidate(S))
+    assert said.sentence.startswith("Run vLLM 9.0 (a version newer than any known here): ")
+
+
+def test_what_makes_the_pick_easier_to_leave_is_said_in_plain_words() -> None:
+    assert (
+        "the easiest to leave (it runs on 7 kinds of hardware like the next, and is governed by no single company)"
+        in verdict(candidate(V), candidate(S)).sentence
+    )
+
+
+def test_versions_sort_as_releases_do() -> None:
+    ordered = ["", "0.9", "1.2.1", "1.3.0rc3", "1.3.0rc20", "1.3", "1.10"]
+    assert sorted(ordered[::-1], key=release_order) == ordered
+    assert release_order("2026.4.1.0") == release_order("2026.4.1")
+    assert release_order("v0.33.0+cpu") == release_order("0.33")
 
 
 def test_the_argument_against_is_built_from_this_traffic() -> None:
@@ -219,7 +288,7 @@ def test_the_argument_against_is_built_from_this_traffic() -> None:
 
 def test_what_a_gate_costs_is_said_first() -> None:
     against = verdict(candidate(V, rate(10, 11)), candidate(S, rate(20, 22), fails=("support",))).against
-    assert against.startswith("SGLang is better on max_rate_at_slo_rps (21 (20 to 22) requests/s against 10.5")
+    assert against.startswith("SGLang is better on highest rate at the SLO (21 (20 to 22) requests/s against 10.5")
 
 
 def test_a_claim_informs_the_argument_against() -> None:

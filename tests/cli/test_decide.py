@@ -24,18 +24,24 @@ FIGURE = {
     "metric": TEXT, "value": MAYBE, "low": MAYBE, "high": MAYBE, "unit": TEXT, "kind": TEXT, "validated": (bool,),
     "source": TEXT, "as_of": TEXT, "detail": TEXT,
 }  # fmt: skip
-GATE = {"name": TEXT, "passed": (bool, type(None)), "reason": TEXT, "source": TEXT, "as_of": TEXT}
+GATE = {
+    "name": TEXT, "passed": (bool, type(None)), "reason": TEXT, "source": MAYBE_TEXT, "as_of": MAYBE_TEXT,
+    "question": MAYBE_TEXT,
+}  # fmt: skip
+LEAVING = {"subject": TEXT, "text": TEXT, "kind": TEXT, "counts": (bool,), "source": TEXT, "as_of": TEXT}
 TRAFFIC = {
     "requests": (int,), "duration_s": NUMBER, "input_tokens": (dict,), "output_tokens": (dict,), "offered_rps": MAYBE,
     "burstiness": MAYBE, "prefix_overlap": MAYBE, "overlap_block_tokens": (int, type(None)), "source": TEXT,
     "format": TEXT, "fingerprint": TEXT, "caveats": (list,),
 }  # fmt: skip
 COST = {
-    "per_hour": MAYBE, "per_million_output_tokens": (dict, type(None)), "currency": TEXT, "source": TEXT, "as_of": TEXT,
+    "per_hour": MAYBE, "per_million_output_tokens": (dict, type(None)), "currency": TEXT, "source": TEXT,
+    "as_of": MAYBE_TEXT, "per_million_output_tokens_at_own_rate": (dict, type(None)),
     "per_million_good_requests": (dict, type(None)), "good_requests_reason": MAYBE_TEXT,
 }  # fmt: skip
 CANDIDATE = {
     "engine": TEXT, "version": MAYBE_TEXT, "gates": (list,), "evidence": (list,), "cost": (dict,), "caveats": (list,),
+    "headroom": (dict, type(None)), "leaving": (list,),
 }  # fmt: skip
 VERDICT = {
     "pick": MAYBE_TEXT, "sentence": TEXT, "decided_by": TEXT, "against": TEXT, "risk": TEXT, "not_for": TEXT,
@@ -80,13 +86,17 @@ def check_contract(found: Any) -> None:  # noqa: ANN401 - JSON as it was parsed
         check(candidate["cost"], COST)
         for gate in candidate["gates"]:
             check(gate, GATE)
+        for fact in candidate["leaving"]:
+            check(fact, LEAVING)
         for caveat in candidate["caveats"]:
             check(caveat, CAVEAT)
         for figure in candidate["evidence"]:
             check_figure(figure)
         tokens, good = (candidate["cost"][f"per_million_{of}"] for of in ("output_tokens", "good_requests"))
-        if tokens is not None:
-            check_figure(tokens)
+        own = candidate["cost"]["per_million_output_tokens_at_own_rate"]
+        for figure in (tokens, own, candidate["headroom"]):
+            if figure is not None:
+                check_figure(figure)
         assert (good is None) == bool(candidate["cost"]["good_requests_reason"])
     check(found["verdict"], VERDICT)
 
@@ -117,7 +127,7 @@ def test_the_reference_plan_is_decided_by_its_gates(agents: subprocess.Completed
     verdict = found["verdict"]
     assert (verdict["pick"], verdict["decided_by"], verdict["tie"]) == ("vllm", "gates", False)
     assert verdict["sentence"].startswith("Run vLLM 0.33.0 as ")
-    assert "(SGLang: security policy not found; TensorRT-LLM: amd not possible)" in verdict["sentence"]
+    assert "(SGLang: security policy not found; TensorRT-LLM: does not run on AMD)" in verdict["sentence"]
     assert "80% of prompt tokens" in verdict["against"]
     failed = {c["engine"]: [g["name"] for g in c["gates"] if g["passed"] is False] for c in found["candidates"]}
     assert failed == {"vllm": [], "sglang": ["security_policy"], "tensorrt-llm": ["hardware_possible"]}
@@ -130,6 +140,9 @@ def test_every_engine_has_a_rate_for_each_layout_and_a_cost(agents: subprocess.C
         assert candidate["cost"]["per_hour"] == pytest.approx(4.14 * 8)
         assert candidate["cost"]["per_million_output_tokens"]["kind"] == "predicted"
         assert candidate["cost"]["per_million_good_requests"] is None
+        own = candidate["cost"]["per_million_output_tokens_at_own_rate"]
+        assert own["low"] == pytest.approx(2.9, abs=0.05), "at the traffic's own rate it does not depend on the engine"
+        assert candidate["headroom"]["low"] > 2
 
 
 def test_progress_goes_to_standard_error(agents: subprocess.CompletedProcess[str]) -> None:
@@ -198,6 +211,11 @@ def test_a_page_that_cannot_be_written_is_the_worlds_failure(tmp_path: Path) -> 
         (('engine = "vllm"', 'engine = "vllm"\n[gates]\nhardware_possible = ["ndvidia"]'), "did you mean 'nvidia'?"),
         (('name = "small"', 'name = "small"\ndefault_engine = "sgl"'), "plan.toml:3: unknown engine 'sgl'"),
         (("ttft_s", "ttfts"), "unknown key 'ttfts'"),
+        (('device = "cpu"', 'device = "H100"'), "plan.toml:14: unknown device in 'hardware.device'"),
+        (
+            ('engine = "vllm"', 'engine = "vllm"\nsettings = { max_runing = 4 }'),
+            "plan.toml:17: vLLM has no knob 'max_runing'",
+        ),
     ],
 )
 def test_a_mistake_in_the_plan_is_one_clear_error(tmp_path: Path, change: tuple[str, str], says: str) -> None:
@@ -212,3 +230,11 @@ def test_a_missing_plan_is_said_to_be_missing(tmp_path: Path) -> None:
     done = unmoor("decide", "nothing.toml", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("error: nothing.toml: cannot be read")
+
+
+def test_what_was_measured_on_this_machine_is_no_evidence_for_other_hardware(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(SMALL.replace('"cpu"', '"h100_sxm"'))
+    done = unmoor("decide", "plan.toml", "--run", "runs/any", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a bake-off measures this machine's processor, which says nothing of the plan's hardware" in done.stderr
+    assert "hardware.device = 'h100_sxm'" in done.stderr

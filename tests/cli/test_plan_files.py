@@ -76,6 +76,16 @@ def test_a_public_trace_that_is_missing_says_where_to_get_it(tmp_path: Path, tra
     assert "github.com/" in caught.value.hint
 
 
+def test_a_public_trace_that_is_missing_says_under_which_name_and_in_which_folder_to_save_it(tmp_path: Path) -> None:
+    path = "${UNMOOR_NO_SUCH_VARIABLE:-nowhere}/mooncake-conversation.jsonl"
+    with pytest.raises(TrafficError) as caught:
+        open_workload(plan_with(f'path = "{path}"', tmp_path), base=tmp_path)
+    assert caught.value.hint
+    assert caught.value.hint.endswith(
+        "Save it as mooncake-conversation.jsonl and set UNMOOR_NO_SUCH_VARIABLE to the folder it is in"
+    )
+
+
 def test_the_format_in_the_plan_is_believed(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(AGENTS.read_bytes())
     with pytest.raises(TrafficError, match="not the header of an Azure trace"):

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from unmoor.core.errors import PlanError
 from unmoor.core.plan_text import read_plan
+from unmoor.core.slo import Slo
 
 GOOD = """\
 name = "a"
@@ -36,6 +39,8 @@ def test_a_plan_is_read() -> None:
         ("[slo]", "[sloo]", "unknown key 'sloo'", 4, "did you mean 'slo'?"),
         ('engine = "vllm"', 'engin = "vllm"', "unknown key 'engin' in [candidates]", 13, "did you mean 'engine'?"),
         ("count = 8", 'count = "8"', "wrong value for 'hardware.count'", 11, None),
+        ("count = 8", "count = 8\n[prices]\ndevice_hour = -1", "'prices.device_hour' is out of range", 13, None),
+        ("count = 8", 'count = 8\n[prices]\nas_of = "June"', "wrong value for 'prices.as_of'", 13, None),
         ("count = 8", "count = 0", "'hardware.count' is out of range", 11, None),
         ("ttft_s = 1.5", "ttft_s = nan", "'slo.ttft_s' is out of range", 5, None),
         ('weights = "fp8"\n', "", "missing key 'weights' in [model]", 6, None),
@@ -51,3 +56,30 @@ def test_a_mistake_names_its_line(old: str, new: str, message: str, line: int, h
     assert caught.value.exit_code == 2
     if hint:
         assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize("written", ["2026-10-01", '"2026-10-01"'])
+def test_a_date_is_one_of_toml_or_text(written: str) -> None:
+    plan = read_plan(f"{GOOD}[prices]\nas_of = {written}\n", where="p.toml")
+    assert plan.prices.as_of == date(2026, 10, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "seen", "expected"),
+    [
+        ('device_hour = "2.10"', '"2.10"', "a number"),
+        ("source = 3", "3", "text"),
+        ('as_of = "June"', '"June"', "a date, like 2026-11-30"),
+        ("as_of = 2026-10-01T10:00:00", "2026-10-01 10:00:00", "a date, like 2026-11-30"),
+        ("device_hour = nan", "nan", "0 or more"),
+    ],
+)
+def test_a_wrong_value_is_shown_and_what_was_expected_is_said_in_words(line: str, seen: str, expected: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        read_plan(f"{GOOD}[prices]\n{line}\n", where="p.toml")
+    assert (caught.value.seen, caught.value.expected) == (seen, expected)
+
+
+def test_long_bounds_are_said_in_seconds() -> None:
+    assert Slo(ttft_s=1500, tpot_s=0.05).describe() == "p95 TTFT <= 1,500 s, p95 TPOT <= 50 ms"
+    assert Slo(e2e_s=12.5).describe() == "p95 E2E <= 12.5 s"

@@ -3,9 +3,10 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 
-from unmoor.core.decision import CandidateReport, Cost, Decision, GateResult, Verdict
+from unmoor.core.decision import CandidateReport, Cost, Decision, GateResult, LeavingFact, Verdict
 from unmoor.core.evidence import Caveat, EvidenceKind, Figure
 from unmoor.core.traffic import TokenCounts, TrafficProfile
 from unmoor.report import decision_page, decision_text
@@ -27,6 +28,9 @@ SHARED = Caveat(code="stale_price", text="The price is old.")
 COST = Cost(
     per_hour=33.12,
     per_million_output_tokens=figure("cost_per_million_output_tokens", (None, 0.77, 1.19), "USD/1e6 output tokens"),
+    per_million_output_tokens_at_own_rate=figure(
+        "cost_per_million_output_tokens_at_own_rate", (None, 2.9, 2.9), "USD/1e6 output tokens", "2 × TP4, 7.97 rps"
+    ),
     per_million_good_requests=None,
     good_requests_reason="goodput has not been measured",
     currency="USD",
@@ -42,6 +46,17 @@ VLLM = CandidateReport(
         figure("ttft_p95_s", (None, 0.107, 0.228), "s", "2 × TP4, 4 requests/s"),
     ),
     cost=COST,
+    headroom=figure("headroom", (None, 2.4, 3.7), "×"),
+    leaving=(
+        LeavingFact(
+            subject="governance",
+            text="It is a foundation's.",
+            kind=EvidenceKind.CLAIMED,
+            counts=False,
+            source="news",
+            as_of="2026-11-30",
+        ),
+    ),
     caveats=(SHARED, Caveat(code="own", text="Only this one's.")),
 )
 SGLANG = CandidateReport(
@@ -91,8 +106,12 @@ agents: m (fp8) on 8 × h100_sxm; p95 TTFT <= 1500 ms; 2026-11-30
   TTFT p95             -      107 – 228  ms          predicted, unvalidated  2 × TP4, 4 requests/s
   source predicted: tables, 2026-11-30
   cost   33.12 USD per hour (a <b>price</b> list, seen 2026-08-24)
-         per million output tokens: 0.77 – 1.19 USD (predicted, unvalidated; 2 × TP4, all)
+         per million output tokens at the traffic's own rate: about 2.9 USD (predicted, unvalidated;
+         2 × TP4, 7.97 rps)
+         per million output tokens at the highest rate: 0.77 – 1.19 USD (predicted, unvalidated; 2 ×
+         TP4, all)
          per million good requests: not known (goodput has not been measured)
+  room   predicted to carry 2.4 to 3.7 times the traffic at the SLO (unvalidated; 2 × TP4, all)
   ! Only this one's.
 
 ── SGLang  (out: a gate fails) ─────────────────────────────────────────────────────────────────────
@@ -102,8 +121,17 @@ agents: m (fp8) on 8 × h100_sxm; p95 TTFT <= 1500 ms; 2026-11-30
   highest rate at SLO  -      5 – 20  requests/s  predicted, unvalidated  2 × TP4, all
   source predicted: tables, 2026-11-30
   cost   33.12 USD per hour (a <b>price</b> list, seen 2026-08-24)
-         per million output tokens: 0.77 – 1.19 USD (predicted, unvalidated; 2 × TP4, all)
+         per million output tokens at the traffic's own rate: about 2.9 USD (predicted, unvalidated;
+         2 × TP4, 7.97 rps)
+         per million output tokens at the highest rate: 0.77 – 1.19 USD (predicted, unvalidated; 2 ×
+         TP4, all)
          per million good requests: not known (goodput has not been measured)
+
+── How easy each is to leave, which decides a tie ──────────────────────────────────────────────────
+  vLLM
+    governance      It is a foundation's. [claimed, counts for nothing in a tie: news, seen
+                    2026-11-30]
+  SGLang
 
 ── Of every candidate ──────────────────────────────────────────────────────────────────────────────
   ! The price is old.
@@ -118,6 +146,16 @@ agents: m (fp8) on 8 × h100_sxm; p95 TTFT <= 1500 ms; 2026-11-30
 
 def test_the_text_is_whole_and_ends_with_the_verdict() -> None:
     assert decision_text.render(DECISION) == TEXT
+
+
+def test_unknown_overlap_is_said_to_be_unknown_and_why() -> None:
+    traffic = msgspec.structs.replace(DECISION.traffic, prefix_overlap=None, overlap_block_tokens=None)
+    decision = msgspec.structs.replace(DECISION, traffic=traffic)
+    assert "  prefix overlap unknown: the source says nothing of what prompts contain\n" in decision_text.render(
+        decision
+    )
+    html = re.sub(r"\s+", " ", decision_page.render(decision))
+    assert "<strong>unknown</strong>: the source says nothing of what prompts contain." in html
 
 
 def test_the_text_fits_a_hundred_columns() -> None:
@@ -165,7 +203,10 @@ def test_what_came_from_outside_is_escaped() -> None:
 
 def test_the_page_says_all_that_the_text_says() -> None:
     html = re.sub(r"\s+", " ", decision_page.render(DECISION))
-    for said in ("Run vLLM.", "It is slow.", "You.", "Them.", "79.7%", "33.12 USD", "Not found.", "Nobody knows."):
+    for said in ("Run vLLM.", "It is slow.", "You.", "Them.", "79.7%", "33.12 USD", "Not found.", "Nobody knows.",
+        "It is a foundation&#39;s.",
+        "claimed, counts for nothing in a tie", "predicted to carry 2.4 to 3.7 times the traffic",
+    ):  # fmt: skip
         assert said in html
     assert html.count("The price is old.") == 1
     assert 'class="badge predicted unvalidated">predicted, unvalidated<' in html

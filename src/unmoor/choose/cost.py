@@ -13,6 +13,13 @@ from unmoor.core.plan import Plan
 
 RATE_AT_SLO = "max_rate_at_slo_rps"
 GOODPUT = "goodput_rps"
+TPUT = "output_tput_tps"
+_AT_OWN_RATE = (EvidenceKind.MEASURED, EvidenceKind.PREDICTED)  # what others publish was not seen under this traffic
+_COST_METRICS = {
+    GOODPUT: "cost_per_million_good_requests",
+    RATE_AT_SLO: "cost_per_million_output_tokens",
+    TPUT: "cost_per_million_output_tokens_at_own_rate",
+}
 _SECONDS = 3600
 _MILLION = 1e6
 
@@ -22,7 +29,7 @@ class HourlyPrice(msgspec.Struct, frozen=True, kw_only=True):
 
     per_hour: float | None
     source: str
-    as_of: str
+    as_of: str | None
     caveats: tuple[Caveat, ...] = ()
 
 
@@ -50,11 +57,13 @@ def hourly_price(plan: Plan, engine: str, prices: PriceBook, today: date) -> Hou
 def _device_hour(plan: Plan, prices: PriceBook, today: date) -> HourlyPrice:
     own, count = plan.prices.device_hour, plan.hardware.count
     if own is not None:
-        return HourlyPrice(per_hour=own * count, source=plan.prices.source, as_of=plan.prices.as_of or "")
+        agreed = plan.prices.as_of
+        as_of = agreed.isoformat() if agreed else None
+        return HourlyPrice(per_hour=own * count, source=plan.prices.source, as_of=as_of)
     listed = prices.device_price(plan.hardware.device)
     if listed is None or plan.prices.currency != prices.currency:
         source = f"no price of {plan.hardware.device} in {plan.prices.currency} is known; set prices.device_hour"
-        return HourlyPrice(per_hour=None, source=source, as_of="")
+        return HourlyPrice(per_hour=None, source=source, as_of=None)
     return HourlyPrice(
         per_hour=(listed.low + listed.high) / 2 * count,
         source=f"middle of {listed.low:.2f} to {listed.high:.2f} per device-hour, claimed: {listed.source}",
@@ -73,23 +82,30 @@ def _if_stale(as_of: date, what: str, prices: PriceBook, today: date) -> tuple[C
 
 
 def cost_of(plan: Plan, price: HourlyPrice, evidence: tuple[Figure, ...], mean_output_tokens: float) -> Cost:
-    """The cost at the candidate's best rate that meets the SLO.
+    """The cost at the traffic's own rate, and at the candidate's best rate that meets the SLO.
 
-    Per million output tokens: price per hour / (rate x mean output tokens x 3600 s) x 1 million, with the kind and the
-    range of the rate. Per million good requests: price per hour / (goodput x 3600 s) x 1 million, only from a measured
-    goodput. None where the price or the rate is missing.
+    Per million output tokens at the traffic's own rate: price per hour / (output throughput at that rate x 3600 s) x 1
+    million, from measured throughput where there is some, predicted else. At the highest rate: price per hour / (rate x
+    mean output tokens x 3600 s) x 1 million. Each with the kind and the range of what it rests on. Per million good
+    requests: price per hour / (goodput x 3600 s) x 1 million, only from a measured goodput. None where the price, the
+    throughput or the rate is missing.
     """
     rate = best_figure(evidence, RATE_AT_SLO)
     goodput = next((f for f in evidence if f.metric == GOODPUT and f.kind is EvidenceKind.MEASURED), None)
+    tput = best_figure(tuple(f for f in evidence if f.kind in _AT_OWN_RATE), TPUT)
     per_hour = price.per_hour
-    tokens, good = None, None
+    own, tokens, good = None, None, None
+    unit = f"{plan.prices.currency}/1e6 output tokens"
+    if per_hour is not None and tput is not None:
+        own = _per_million(per_hour, tput, 1.0, unit)
     if per_hour is not None and rate is not None and mean_output_tokens > 0:
-        tokens = _per_million(per_hour, rate, mean_output_tokens, f"{plan.prices.currency}/1e6 output tokens")
+        tokens = _per_million(per_hour, rate, mean_output_tokens, unit)
     if per_hour is not None and goodput is not None:
         good = _per_million(per_hour, goodput, 1.0, f"{plan.prices.currency}/1e6 good requests")
     return Cost(
-        per_hour=per_hour,
+        per_hour=None if per_hour is None else round(per_hour, 2),
         per_million_output_tokens=tokens,
+        per_million_output_tokens_at_own_rate=own,
         per_million_good_requests=good,
         good_requests_reason=None if good else _why_no_good_requests(per_hour, goodput),
         currency=plan.prices.currency,
@@ -115,7 +131,7 @@ def _per_million(per_hour: float, rate: Figure, units_per_request: float, unit: 
     if value is None and low is None and high is None:
         return None
     return Figure(
-        metric="cost_" + ("per_million_good_requests" if rate.metric == GOODPUT else "per_million_output_tokens"),
+        metric=_COST_METRICS[rate.metric],
         value=value,
         low=low,
         high=high,
@@ -124,7 +140,31 @@ def _per_million(per_hour: float, rate: Figure, units_per_request: float, unit: 
         validated=rate.validated,
         source=rate.source,
         as_of=rate.as_of,
-        detail=rate.detail,
+        detail=_at_rate(rate) if rate.metric == RATE_AT_SLO else rate.detail,
+    )
+
+
+def _at_rate(rate: Figure) -> str:
+    """The rate that a cost holds for, before the layout: "at 19.5 to 29.9 requests/s, 4 × TP2, all replicas"."""
+    ends = dict.fromkeys(f"{end:.3g}" for end in (rate.low, rate.high) if end is not None)
+    seen = " to ".join(ends) if rate.value is None else f"{rate.value:.3g}"
+    return f"at {seen} requests/s, {rate.detail}".rstrip(", ")
+
+
+def headroom_of(evidence: tuple[Figure, ...], offered_rps: float | None) -> Figure | None:
+    """The highest rate at the SLO as a multiple of the traffic's own; None where either is not known.
+
+    Under 1 the hardware does not carry the traffic; at 2 half of it may do.
+    """
+    rate = best_figure(evidence, RATE_AT_SLO)
+    if rate is None or not offered_rps:
+        return None
+
+    def share(rate_rps: float | None) -> float | None:
+        return None if rate_rps is None else rate_rps / offered_rps
+
+    return msgspec.structs.replace(
+        rate, metric="headroom", value=share(rate.value), low=share(rate.low), high=share(rate.high), unit="×"
     )
 
 

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from unmoor.choose.cost import cost_of, hourly_price
-from unmoor.choose.facts import Facts, load_facts, load_prices
+from unmoor.choose.cost import cost_of, headroom_of, hourly_price
+from unmoor.choose.devices import device_names
+from unmoor.choose.facts import VERDICT_SUBJECTS, Facts, load_facts, load_prices
 from unmoor.choose.gates import apply_gates
-from unmoor.choose.objections import CLAIM_PREFIX
+from unmoor.choose.objections import CLAIM_PREFIX, MUCH_SHARED, NEWER_THAN_KNOWN
 from unmoor.choose.prediction.kernel_tables import TableFinder, find_table
 from unmoor.choose.prediction.predict import Effort, Prediction, predict_candidate
+from unmoor.choose.rank import leaving_facts, release_order
 from unmoor.choose.verdict import decide_verdict
 from unmoor.core.decision import CandidateReport, Decision
 from unmoor.core.evidence import Caveat, EvidenceKind, Figure
+from unmoor.core.hardware import THIS_MACHINE
 from unmoor.core.plan import CandidatePlan, Plan
 from unmoor.core.traffic import TrafficProfile, Workload
 from unmoor.engines.registry import engine
 from unmoor.traffic.shape import profile
 
-THIS_MACHINE = "cpu"
+_HARDLY_SHARED = 0.05
+_DOES_NOT_FIT = "does_not_fit"
+_RELEASE = re.compile(r"\d+(\.\d+)+((rc|a|b|\.?post|\.?dev)\d+)?$")
+_NOT_OF_A_RELEASE = ("newest_version", "support", *VERDICT_SUBJECTS)
+"""Facts that say nothing of one release: on the project, on somebody else's product, or drawn from other facts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,13 +98,13 @@ def make_decision(
         model=f"{plan.model.name} ({plan.model.weights})",
         traffic=shape,
         candidates=candidates,
-        verdict=decide_verdict(plan, candidates, shape, facts, today=today),
+        verdict=decide_verdict(plan, candidates, shape, facts, today=today, traits=traits_of(workload, shape)),
     )
 
 
 def _report(question: _Question, candidate: CandidatePlan, measured: MeasuredCandidate | None) -> CandidateReport:
     plan, facts, today, name = question.plan, question.facts, question.today, candidate.engine
-    traits = traits_of(question.workload)
+    traits = traits_of(question.workload, question.shape)
     version = candidate.version or (measured.version if measured else newest_version(name, facts))
     prediction = _predict(question, candidate, version) if measured is None else Prediction()
     evidence = (*(measured.figures if measured else ()), *prediction.figures, *facts.figures_bearing_on(name, traits))
@@ -104,24 +112,37 @@ def _report(question: _Question, candidate: CandidatePlan, measured: MeasuredCan
     return CandidateReport(
         engine=name,
         version=version,
-        gates=apply_gates(plan.gates, name, facts, today),
+        gates=apply_gates(plan, name, facts, today, too_large=_too_large(prediction)),
         evidence=evidence,
         cost=cost_of(plan, price, evidence, question.shape.output_tokens.mean),
+        headroom=headroom_of(evidence, question.shape.offered_rps),
+        leaving=leaving_facts(name, facts),
         caveats=(
             *(measured.caveats if measured else ()),
             *prediction.caveats,
             *price.caveats,
             *_said_of_it(name, traits, facts),
-            *_version_doubt(name, version, facts),
+            *_version_doubts(name, version, facts, traits),
+            *_device_doubt(plan),
         ),
     )
 
 
-def traits_of(workload: Workload) -> frozenset[str]:
-    """What the traffic asks for besides text: "schema", "adapter"."""
-    schema = {"schema"} if any(request.schema for request in workload.requests) else set()
-    adapter = {"adapter"} if any(request.adapter for request in workload.requests) else set()
-    return frozenset(schema | adapter)
+def _too_large(prediction: Prediction) -> str:
+    """Why the model does not fit; empty where it is predicted to, or nothing is known of it."""
+    if prediction.fits is not False:
+        return ""
+    return next((c.text for c in prediction.caveats if c.code == _DOES_NOT_FIT), "The model does not fit in memory.")
+
+
+def traits_of(workload: Workload, shape: TrafficProfile) -> frozenset[str]:
+    """What the traffic asks for besides text ("schema", "adapter"), and "shared_prefix" or "no_shared_prefix"."""
+    traits = {"schema"} if any(request.schema for request in workload.requests) else set()
+    traits |= {"adapter"} if any(request.adapter for request in workload.requests) else set()
+    if shape.prefix_overlap is not None:
+        traits |= {"shared_prefix"} if shape.prefix_overlap >= MUCH_SHARED else set()
+        traits |= {"no_shared_prefix"} if shape.prefix_overlap < _HARDLY_SHARED else set()
+    return frozenset(traits)
 
 
 def newest_version(name: str, facts: Facts) -> str | None:
@@ -161,9 +182,30 @@ def _said_of_it(name: str, traits: frozenset[str], facts: Facts) -> tuple[Caveat
     )
 
 
-def _version_doubt(name: str, version: str | None, facts: Facts) -> tuple[Caveat, ...]:
-    fact = facts.find(name, "newest_version")
-    if fact is None or version is None or fact.value == version:
+def _version_doubts(name: str, version: str | None, facts: Facts, traits: frozenset[str]) -> tuple[Caveat, ...]:
+    """That the version in question is newer than any known, and which facts were read at another one."""
+    newest = newest_version(name, facts)
+    if version is None or newest is None:
         return ()
-    text = f"The facts were read at {fact.value}; the plan names {version}, where they may not hold."
-    return (Caveat(code="other_version", text=text),)
+    doubts = []
+    if release_order(version) > release_order(newest):
+        text = f"{version} is newer than any release known here ({newest}, and that may be old): check that it exists."
+        doubts.append(Caveat(code=NEWER_THAN_KNOWN, text=text))
+    elsewhere: dict[str, list[str]] = {}
+    for fact in facts.facts:
+        if fact.engine != name or fact.subject in _NOT_OF_A_RELEASE or fact.bears_on not in traits | {""}:
+            continue
+        if _RELEASE.match(fact.version) and release_order(fact.version) != release_order(version):
+            elsewhere.setdefault(fact.version, []).append(fact.subject.removesuffix("_tokens").replace("_", " "))
+    if elsewhere:
+        read = "; ".join(f"those on {', '.join(dict.fromkeys(about))} at {at}" for at, about in elsewhere.items())
+        text = f"Some facts were read at another version than {version}, and may not hold for it: {read}."
+        doubts.append(Caveat(code="other_version", text=text))
+    return tuple(doubts)
+
+
+def _device_doubt(plan: Plan) -> tuple[Caveat, ...]:
+    if plan.hardware.device in device_names():
+        return ()
+    text = f"No device of the name {plan.hardware.device} is known here: neither a price nor kernel tables are at hand."
+    return (Caveat(code="unknown_device", text=text),)

@@ -10,6 +10,9 @@ import msgspec
 
 from unmoor.core.evidence import EvidenceKind, Figure
 
+VERDICT_SUBJECTS = ("biggest_risk", "not_for")
+"""What a verdict quotes of its pick: several facts of one engine, told apart by the traffic that they bear on."""
+
 FactValue = bool | int | str | tuple[str, ...]
 
 
@@ -24,7 +27,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One fact: the claim in a sentence, its value, where and when it was seen, and how to look again.
 
     `corrects` says what is often said instead, and by whom. `bears_on` names a trait of traffic that makes the fact
-    matter ("schema", "adapter"); empty for facts that always do.
+    matter ("schema", "adapter", "shared_prefix", "no_shared_prefix"); empty for facts that always do.
     """
 
     engine: str
@@ -100,9 +103,16 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """The fact of `engine` on `subject`; None where nothing is known."""
         return next((f for f in self.facts if f.engine == engine and f.subject == subject), None)
 
+    def most_telling(self, engine: str, subject: str, traits: frozenset[str]) -> Fact | None:
+        """The fact on `subject` that traffic with `traits` makes matter, else the one that always does, else None."""
+        about = [f for f in self.facts if f.engine == engine and f.subject == subject]
+        return next((f for f in about if f.bears_on in traits), next((f for f in about if not f.bears_on), None))
+
     def bearing_on(self, engine: str, traits: frozenset[str]) -> tuple[Fact, ...]:
-        """The facts of `engine` that traffic with `traits` makes matter."""
-        return tuple(f for f in self.facts if f.engine == engine and f.bears_on in traits)
+        """The facts of `engine` that traffic with `traits` makes matter; those a verdict quotes anyway left out."""
+        return tuple(
+            f for f in self.facts if f.engine == engine and f.bears_on in traits and f.subject not in VERDICT_SUBJECTS
+        )
 
     def figures_bearing_on(self, engine: str, traits: frozenset[str]) -> tuple[Figure, ...]:
         """What others claim of `engine` in figures, where traffic with `traits` makes it matter."""

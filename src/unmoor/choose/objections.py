@@ -14,7 +14,19 @@ from unmoor.core.evidence import EvidenceKind, Figure
 from unmoor.core.plan import Plan
 from unmoor.core.traffic import TrafficProfile
 
-_MUCH_SHARED = 0.25
+MUCH_SHARED = 0.25
+_MUCH_ROOM = 1.5
+_HALF = 2.0
+NEWER_THAN_KNOWN = "newer_than_known"  # the code of the caveat of a version that no fact here has heard of
+_TELLING = ("slo_attainment", "goodput_rps", "scheduled_ttft_p95_s")
+_NAMES = {
+    "slo_attainment": "within the SLO",
+    "goodput_rps": "goodput",
+    "scheduled_ttft_p95_s": "TTFT p95",
+    RATE_AT_SLO: "highest rate at the SLO",
+    "output_tput_tps": "output throughput",
+    "scheduled_e2e_mean_s": "mean E2E",
+}
 CLAIM_PREFIX = "claimed_"
 HIT_RATE = "prefix_hit_rate"
 SLO_UNMET = "slo_unmet"  # the code of the caveat of a prediction in which layouts miss the SLO at every rate
@@ -36,13 +48,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def strongest_against(case: Case) -> str:
-    """Sentences, the strongest first: what gates cost, the traffic's shape, the evidence's doubt, others' claims."""
+    """Sentences, the strongest first: measured elsewhere, too little hardware, gates, shape, doubts, claims."""
     found = [
+        *_only_the_other_measured(case),
         *_too_small(case),
+        *_may_be_too_small(case),
         *_better_but_barred(case),
         *_shared_prefixes(case),
         *_rates(case),
         *_claims(case),
+        *_more_than_enough(case),
         *_harder_to_leave(case),
         *_nothing_measured(case),
     ]
@@ -73,6 +88,71 @@ def _too_small(case: Case) -> list[str]:
     return [f"Its highest rate at the SLO on {size}, {said(rate)}, is below the traffic's own {own}: {first}"]
 
 
+def straddles(pick: CandidateReport, profile: TrafficProfile) -> Figure | None:
+    """The pick's highest rate at the SLO where the traffic's own lies inside its range; None where it does not."""
+    rate, offered = best_figure(pick.evidence, RATE_AT_SLO), profile.offered_rps
+    if rate is None or offered is None or not carries(pick, profile):
+        return None
+    return rate if rate.low is None or rate.low < offered else None
+
+
+def _may_be_too_small(case: Case) -> list[str]:
+    rate = straddles(case.pick, case.profile)
+    if rate is None or case.profile.offered_rps is None:
+        return []
+    size = f"{case.plan.hardware.count} × {case.plan.hardware.device}"
+    argument = (
+        f"Its highest rate at the SLO on {size} is put at {said(rate)}, and the traffic's own is "
+        f"{case.profile.offered_rps:.3g}: it may not carry it. Plan for more hardware or a looser SLO until it is "
+        "measured."
+    )
+    return [argument]
+
+
+def _more_than_enough(case: Case) -> list[str]:
+    """That the owner may need less of the hardware, where the low end of the rate leaves much of it idle."""
+    room = case.pick.headroom
+    if room is None or room.low is None or room.low < _MUCH_ROOM or case.plan.hardware.count == 1:
+        return []
+    fewer = "half of it may do" if room.low >= _HALF else "less of it may do"
+    argument = (
+        f"The hardware is {room.kind.value} to carry {said(room)} times the traffic: {fewer}. Decide again with a "
+        "lower hardware.count."
+    )
+    return [argument]
+
+
+def measured_others(pick: CandidateReport, others: tuple[CandidateReport, ...]) -> tuple[CandidateReport, ...]:
+    """The others that were measured and are not barred, where the pick was not measured; none where it was."""
+    if is_measured(pick):
+        return ()
+    return tuple(other for other in others if is_measured(other) and not other.excluded)
+
+
+def is_measured(candidate: CandidateReport) -> bool:
+    """Whether any figure of the candidate was measured."""
+    return any(figure.kind is EvidenceKind.MEASURED for figure in candidate.evidence)
+
+
+def _only_the_other_measured(case: Case) -> list[str]:
+    told = []
+    for other in measured_others(case.pick, case.others):
+        measured = tuple(f for f in other.evidence if f.kind is EvidenceKind.MEASURED)
+        figures = [f for metric in _TELLING if (f := best_figure(measured, metric))] or list(measured[:1])
+        shown = ", ".join(f"{metric_words(figure.metric)} {said(figure)}" for figure in figures)
+        mine, theirs = case.title(case.pick), case.title(other)
+        told.append(
+            f"{theirs} was measured with this traffic ({shown}; {figures[0].as_of}), and {mine} was not: what speaks "
+            f"for it is only that nothing shows {theirs} better."
+        )
+    return told
+
+
+def metric_words(metric: str) -> str:
+    """A deciding metric as words for a sentence; its name for one that has none."""
+    return _NAMES.get(metric, metric)
+
+
 def _better_but_barred(case: Case) -> list[str]:
     ahead = [
         (other, found)
@@ -80,8 +160,8 @@ def _better_but_barred(case: Case) -> list[str]:
         if (found := compare(other, case.pick, case.plan, case.today)).outcome is Outcome.BETTER and other.excluded
     ]
     return [
-        f"{case.title(other)} is better on {found.metric} ({said(found.figure)} against {said(found.against)}), "
-        "and only a gate keeps it out."
+        f"{case.title(other)} is better on {metric_words(found.metric)} ({said(found.figure)} against "
+        f"{said(found.against)}), and only a gate keeps it out."
         for other, found in ahead
         if found.figure and found.against
     ]
@@ -89,7 +169,7 @@ def _better_but_barred(case: Case) -> list[str]:
 
 def _shared_prefixes(case: Case) -> list[str]:
     overlap, finer = case.profile.prefix_overlap, _finest_of_others(case)
-    if overlap is None or overlap < _MUCH_SHARED or finer is None:
+    if overlap is None or overlap < MUCH_SHARED or finer is None:
         return []
     other, theirs, mine = finer
     argument = (
@@ -150,11 +230,11 @@ def _reach(figure: Figure) -> float | None:
 
 def said(figure: Figure) -> str:
     """A figure with its range and unit, for a sentence."""
-    unit = {"rps": " requests/s", "tps": " tokens/s", "s": " s"}.get(figure.unit, "")
-    band = (
-        f"{figure.low:.3g} to {figure.high:.3g}" if figure.low is not None and figure.high is not None else "no range"
-    )
-    return f"{figure.value:.3g} ({band}){unit}" if figure.value is not None else f"{band}{unit}"
+    unit = {"rps": " requests/s", "tps": " tokens/s", "s": " s", "1": " %"}.get(figure.unit, "")
+    scale = 100.0 if figure.unit == "1" else 1.0
+    ends = [f"{end * scale:.3g}" for end in (figure.low, figure.high) if end is not None]
+    band = " to ".join(dict.fromkeys(ends)) if len(ends) == 2 else "no range"  # noqa: PLR2004 - a range has two ends
+    return f"{figure.value * scale:.3g} ({band}){unit}" if figure.value is not None else f"{band}{unit}"
 
 
 def _claims(case: Case) -> list[str]:
@@ -179,5 +259,5 @@ def _harder_to_leave(case: Case) -> list[str]:
 
 
 def _only_as_of(case: Case) -> list[str]:
-    seen = max(f.as_of for f in case.pick.evidence)
+    seen = max((f.as_of for f in case.pick.evidence), default=case.today.isoformat())
     return [f"It rests on figures of {seen}, for the traffic as it was: engines change places from release to release."]

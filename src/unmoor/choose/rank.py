@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from enum import StrEnum
 
@@ -9,7 +10,7 @@ import msgspec
 
 from unmoor.choose.cost import GOODPUT, RATE_AT_SLO, best_figure
 from unmoor.choose.facts import Fact, Facts
-from unmoor.core.decision import CandidateReport
+from unmoor.core.decision import CandidateReport, LeavingFact
 from unmoor.core.evidence import EvidenceKind, Figure
 from unmoor.core.plan import Plan
 
@@ -23,6 +24,7 @@ DECIDING = {
     "scheduled_e2e_mean_s": False,
 }
 PUBLISHED_STALE_AFTER_DAYS = 90
+LEAVING_SUBJECTS = ("hardware", "governance", "security_policy")
 _NEUTRALITY = {"foundation": 2, "community": 1}  # any other steward, or an unknown one: 0
 
 # Codes of caveats that bar a comparison of measured figures, whatever they say.
@@ -144,6 +146,38 @@ def reversibility(engine: str, facts: Facts) -> tuple[int, int, int]:
         _NEUTRALITY.get(str(governance.value), 0) if governance and _counts(governance) else 0,
         int(bool(policy and _counts(policy) and policy.value)),
     )
+
+
+def leaving_facts(engine: str, facts: Facts) -> tuple[LeavingFact, ...]:
+    """The facts that `reversibility` reads, to be shown: what, where, when, of which kind, and whether it counts."""
+    known = [fact for subject in LEAVING_SUBJECTS if (fact := facts.find(engine, subject))]
+    return tuple(
+        LeavingFact(
+            subject=fact.subject,
+            text=f"{_kinds(len(fact.items))}: {fact.claim}" if fact.subject == "hardware" else fact.claim,
+            kind=fact.kind,
+            counts=fact.subject == "hardware" or _counts(fact),
+            source=f"{fact.source}, {fact.version}",
+            as_of=fact.as_of.isoformat(),
+        )
+        for fact in known
+    )
+
+
+def _kinds(count: int) -> str:
+    return "1 kind of hardware" if count == 1 else f"{count} kinds of hardware"
+
+
+def release_order(version: str) -> tuple[tuple[int, int, str], ...]:
+    """A version as a value that sorts as releases do: 1.3.0rc3 < 1.3 = 1.3.0 < 1.10; an empty one before all."""
+    plain = version.lower().removeprefix("v").partition("+")[0]
+    numbers = re.findall(r"^[\d.]*", plain)[0]
+    rest = plain.removeprefix(numbers)
+    parts = [int(part) for part in numbers.split(".") if part]
+    while parts and not parts[-1]:
+        parts.pop()
+    words = [(0, int(number or 0), word) for word, number in re.findall(r"([a-z]+)[.\-]?(\d*)", rest)]
+    return (*((2, part, "") for part in parts), *words, (1, 0, ""))
 
 
 def _counts(fact: Fact) -> bool:

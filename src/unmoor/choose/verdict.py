@@ -9,8 +9,19 @@ import msgspec
 
 from unmoor.choose.cost import RATE_AT_SLO, best_figure
 from unmoor.choose.facts import Fact, Facts
-from unmoor.choose.objections import Case, carries, said, strongest_against
-from unmoor.choose.rank import Comparison, Outcome, compare, reversibility
+from unmoor.choose.gates import FITS, PLAN_KEYS, RUNS
+from unmoor.choose.objections import (
+    NEWER_THAN_KNOWN,
+    Case,
+    carries,
+    is_measured,
+    measured_others,
+    metric_words,
+    said,
+    straddles,
+    strongest_against,
+)
+from unmoor.choose.rank import Comparison, Outcome, compare, release_order, reversibility
 from unmoor.core.decision import CandidateReport, GateResult, Verdict
 from unmoor.core.evidence import EvidenceKind
 from unmoor.core.plan import Plan
@@ -36,7 +47,13 @@ class _Contest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decide_verdict(
-    plan: Plan, candidates: Sequence[CandidateReport], profile: TrafficProfile, facts: Facts, *, today: date
+    plan: Plan,
+    candidates: Sequence[CandidateReport],
+    profile: TrafficProfile,
+    facts: Facts,
+    *,
+    today: date,
+    traits: frozenset[str] = frozenset(),
 ) -> Verdict:
     """The pick, with what speaks against it; the order of `candidates` changes nothing.
 
@@ -44,7 +61,7 @@ def decide_verdict(
     better on a named property by more than the margin, with evidence that may rank (`choose.rank`). Without a default
     among them, the one that is easiest to leave takes its place: more hardware vendors possible, then neutral
     governance, then a security policy. Where nobody passes, the pick is None, and the sentence says which gate
-    to relax.
+    to relax. `traits` of the traffic choose which risk is told.
     """
     ordered = sorted(candidates, key=lambda c: (c.engine, c.version or ""))
     standing = [c for c in ordered if not c.excluded]
@@ -63,17 +80,39 @@ def decide_verdict(
     )
     decided_by = _decided_by(contest, excluded, facts)
     sentence = _sentence(plan, contest, excluded, decided_by, facts)
-    if carries(pick, profile) is False:
-        sentence = f"{sentence.removesuffix('.')}; this hardware is not predicted to carry the traffic at the SLO."
+    sentence = f"{sentence.removesuffix('.')}{_will_it_carry(pick, profile)}{_measure_it(case)}."
     return Verdict(
         pick=pick.engine,
         sentence=sentence,
         decided_by=decided_by,
         against=strongest_against(case),
-        risk=_from_fact(facts.find(pick.engine, "biggest_risk"), "No risk of it is on record here, which is one."),
-        not_for=_from_fact(facts.find(pick.engine, "not_for"), "Nothing is on record here."),
+        risk=_from_fact(
+            facts.most_telling(pick.engine, "biggest_risk", traits), "No risk of it is on record here, which is one."
+        ),
+        not_for=_from_fact(facts.most_telling(pick.engine, "not_for", traits), "Nothing is on record here."),
         tie=bool(contest.others) and not contest.unseated and not contest.proven,
     )
+
+
+def _will_it_carry(pick: CandidateReport, profile: TrafficProfile) -> str:
+    if carries(pick, profile) is False:
+        return "; this hardware is not predicted to carry the traffic at the SLO"
+    rate = straddles(pick, profile)
+    if rate is None:
+        return ""
+    seen = f"{said(rate)} {rate.kind.value}, {profile.offered_rps:.3g} needed"
+    return f"; this hardware may not carry the traffic at the SLO ({seen})"
+
+
+def _measure_it(case: Case) -> str:
+    """What to do where another candidate was measured and the pick was not."""
+    measured = measured_others(case.pick, case.others)
+    if not measured:
+        return ""
+    titles = _listed([case.title(other) for other in measured], "and")
+    verb = "was" if len(measured) == 1 else "were"
+    mine = case.title(case.pick)
+    return f"; but {titles} {verb} measured and {mine} was not: measure {mine} (`unmoor bakeoff`) before you rely on it"
 
 
 def _contest(plan: Plan, standing: list[CandidateReport], facts: Facts, today: date) -> _Contest:
@@ -99,12 +138,7 @@ def _easiest_to_leave(candidates: list[CandidateReport], facts: Facts) -> Candid
     best = max(reversibility(c.engine, facts) for c in candidates)
     equal = [c for c in candidates if reversibility(c.engine, facts) == best]
     first = min(c.engine for c in equal)
-    return max((c for c in equal if c.engine == first), key=lambda c: _version_order(c.version))
-
-
-def _version_order(version: str | None) -> tuple[tuple[int, int, str], ...]:
-    parts = (version or "").replace("-", ".").split(".")
-    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)
+    return max((c for c in equal if c.engine == first), key=lambda c: release_order(c.version or ""))
 
 
 def _decided_by(contest: _Contest, excluded: tuple[CandidateReport, ...], facts: Facts) -> str:
@@ -135,15 +169,20 @@ def _sentence(
         why = "it is the only candidate, so nothing was decided"
     elif decided_by == "gates":
         why = f"it is the only candidate that passes every gate ({out})"
-        if not any(f.kind is EvidenceKind.MEASURED for c in excluded for f in c.evidence):
+        if not any(is_measured(c) for c in excluded):
             why += ", and nothing measured shows another one better"
     else:
         why = _reason(plan, contest, decided_by, facts)
         if out:
             why += f"; out by a gate: {out}"
-    conditions = [g.name for g in pick.gates if g.passed is None]
-    provided = f"; on condition that you get in writing: {', '.join(conditions)}" if conditions else ""
-    return f"Run {named(pick, facts)}{_layout(pick)}: {why}{provided}."
+    open_ = [g.question or g.name.replace("_", " ") for g in pick.gates if g.passed is None]
+    provided = f"; to be settled before you sign: {'; '.join(open_)}" if open_ else ""
+    return f"Run {named(pick, facts)}{_unheard_of(pick)}{_layout(pick)}: {why}{provided}."
+
+
+def _unheard_of(pick: CandidateReport) -> str:
+    newer = any(caveat.code == NEWER_THAN_KNOWN for caveat in pick.caveats)
+    return " (a version newer than any known here)" if newer else ""
 
 
 def named(candidate: CandidateReport, facts: Facts) -> str:
@@ -165,7 +204,7 @@ def _reason(plan: Plan, contest: _Contest, decided_by: str, facts: Facts) -> str
     margin = f"{plan.bakeoff.equivalence_margin:.0%}"
     barred = next((f for f in contest.findings if f.outcome is Outcome.NOT_COMPARABLE), None)
     if barred is not None and barred.figure and barred.against:
-        gap = f"{barred.metric} {said(barred.against)} against {said(barred.figure)}"
+        gap = f"{metric_words(barred.metric)} {said(barred.against)} against {said(barred.figure)}"
         return f"NOT COMPARABLE with {titles}: {barred.reason.rstrip('.')}, so the gap ({gap}) ranks nobody"
     if contest.unseated or contest.proven:
         return _proof(contest, margin, facts)
@@ -182,10 +221,10 @@ def _easier(contest: _Contest, facts: Facts) -> str:
     mine = reversibility(contest.pick.engine, facts)
     theirs = max(_rivals(contest, facts))
     if mine[0] > theirs[0]:
-        return f"{mine[0]} kinds of hardware against {theirs[0]}"
+        return f"it runs on {mine[0]} kinds of hardware, the next on {theirs[0]}"
     if mine[1] > theirs[1]:
-        return f"as many kinds of hardware, {mine[0]}, and governance that is no one company's"
-    return "as many kinds of hardware and like governance, and a published security policy"
+        return f"it runs on {mine[0]} kinds of hardware like the next, and is governed by no single company"
+    return "it runs on as many kinds of hardware as the next, is governed alike, and publishes a security policy"
 
 
 def _proof(contest: _Contest, margin: str, facts: Facts) -> str:
@@ -197,7 +236,8 @@ def _proof(contest: _Contest, margin: str, facts: Facts) -> str:
     decisive, _ = behind[0]
     kind = decisive.against.kind.value if decisive.against else ""
     titles = _listed([title for _, title in behind], "and")
-    return f"its {kind} {decisive.metric} is better than that of {titles} by more than {margin}, beyond the intervals"
+    metric = metric_words(decisive.metric)
+    return f"its {kind} {metric} is better than that of {titles} by more than {margin}, beyond the intervals"
 
 
 def _listed(names: list[str], word: str) -> str:
@@ -211,8 +251,10 @@ def failed(candidate: CandidateReport) -> tuple[GateResult, ...]:
 
 
 def _short(gate: GateResult) -> str:
+    """The first sentence of the reason, to stand after a colon; a name or an acronym keeps its letters."""
     first = gate.reason.split(". ")[0].rstrip(".")
-    return first[:1].lower() + first[1:]
+    word = first.split(" ")[0]
+    return first[:1].lower() + first[1:] if word[1:].islower() and word.isalpha() else first
 
 
 def _from_fact(fact: Fact | None, otherwise: str) -> str:
@@ -223,17 +265,31 @@ def _nobody(plan: Plan, candidates: list[CandidateReport], facts: Facts) -> Verd
     fails = "; ".join(
         f"{named(c, facts)} fails {', '.join(f'{g.name} ({_short(g)})' for g in failed(c))}" for c in candidates
     )
-    gates, let_in = _gates_to_relax(plan, candidates)
-    titles = " and ".join(named(c, facts) for c in let_in)
     return Verdict(
         pick=None,
-        sentence=f"No candidate passes every gate: {fails}. Relax {' and '.join(gates)} to let in {titles}.",
+        sentence=f"No candidate passes every gate: {fails}. {_way_out(plan, candidates, facts)}",
         decided_by="gates",
         against="The gates may be stricter than the need behind them; each is named above with the candidate it bars.",
         risk="Serving nothing, or serving outside the gates that the plan sets.",
         not_for="Nobody can follow this verdict as it stands.",
         tie=False,
     )
+
+
+def _way_out(plan: Plan, candidates: list[CandidateReport], facts: Facts) -> str:
+    """Which keys of the plan to relax, and whom that lets in; other hardware or engines where no key would do."""
+    relaxable = [c for c in candidates if all(not _of_hardware(g) for g in failed(c))]
+    if not relaxable:
+        return (
+            f"None of them can serve this on {plan.hardware.count} × {plan.hardware.device}: change one or the other."
+        )
+    gates, let_in = _gates_to_relax(plan, relaxable)
+    keys = " and ".join(PLAN_KEYS.get(gate, gate) for gate in gates)
+    return f"Relax {keys} in the plan to let in {_listed([named(c, facts) for c in let_in], 'and')}."
+
+
+def _of_hardware(gate: GateResult) -> bool:
+    return gate.name in {RUNS, FITS}
 
 
 def _gates_to_relax(plan: Plan, candidates: list[CandidateReport]) -> tuple[list[str], list[CandidateReport]]:

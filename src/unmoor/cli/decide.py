@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date, datetime
 from pathlib import Path
@@ -13,13 +14,16 @@ if TYPE_CHECKING:
     from unmoor.choose.decide import Measured
     from unmoor.choose.prediction.kernel_tables import TableFinder
     from unmoor.core.decision import Decision
-    from unmoor.core.plan import Plan
+    from unmoor.core.plan import CandidatePlan, Plan
     from unmoor.core.traffic import Workload
+    from unmoor.engines.contract import Engine
 
 
 @click.command()
 @click.argument("plan", type=click.Path(path_type=Path))
-@click.option("--full", is_flag=True, help="Refine the coarse search of rates; takes minutes instead of seconds.")
+@click.option(
+    "--full", is_flag=True, help="Refine the coarse search of rates; about half a minute for the reference plan."
+)
 @click.option("--html", type=click.Path(path_type=Path), help="Where to write the page [reports/NAME/report.html].")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output; a page only with --html.")
 @click.option("--run", type=click.Path(path_type=Path), help="Take what the bake-off in this directory measured.")
@@ -80,26 +84,42 @@ def _say(line: str) -> None:
 
 
 def _finder(path: Path, text: str) -> Callable[[str], str]:
-    """Turns a word of the plan into its place: the first line that quotes it."""
-    lines = text.splitlines()
+    """Turns a word of the plan into its place: the first line that quotes it, or sets it as a key; no comment."""
+    lines = [line.partition("#")[0] for line in text.splitlines()]
 
     def where(word: str) -> str:
-        quoted = (f'"{word}"', f"'{word}'")
-        line = next((n for n, line in enumerate(lines, 1) if any(q in line for q in quoted)), None)
+        told = re.compile(rf"""["']{re.escape(word)}["']|(^|[{{,.\s]){re.escape(word)}\s*=""")
+        line = next((n for n, line in enumerate(lines, 1) if told.search(line)), None)
         return f"{path}:{line}" if line else str(path)
 
     return where
 
 
 def _check_names(plan: Plan, where: Callable[[str], str]) -> None:
+    from unmoor.choose.devices import check_device
     from unmoor.choose.facts import load_facts
     from unmoor.choose.gates import check_gate_words
     from unmoor.engines.registry import engine
 
     for candidate in plan.candidates:
-        engine(candidate.engine, where=where(candidate.engine))
+        _check_settings(engine(candidate.engine, where=where(candidate.engine)), candidate, where)
     engine(plan.default_engine, where=where(plan.default_engine))
+    check_device(plan.hardware, where=where)
     check_gate_words(plan.gates, load_facts(), where=where)
+
+
+def _check_settings(found: Engine, candidate: CandidatePlan, where: Callable[[str], str]) -> None:
+    """An unknown knob with its place in the plan, before any traffic is read."""
+    from unmoor.core.errors import PlanError, UsageError
+    from unmoor.engines.knobs import refuse_unknown
+
+    for name, value in candidate.settings.items():
+        try:
+            refuse_unknown(found.title, found.knobs, {name: value})
+        except UsageError as error:
+            raise PlanError(
+                error.message, where=where(name), seen=error.seen, expected=error.expected, hint=error.hint
+            ) from None
 
 
 def _show(decision: Decision, *, as_json: bool) -> None:

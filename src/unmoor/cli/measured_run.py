@@ -11,6 +11,7 @@ from unmoor.bakeoff.summary import summarise
 from unmoor.choose.decide import Measured, MeasuredCandidate
 from unmoor.core.errors import UsageError
 from unmoor.core.evidence import Caveat
+from unmoor.core.hardware import THIS_MACHINE
 from unmoor.core.plan import Plan
 from unmoor.core.plan_text import read_plan
 from unmoor.measure.run_store import StoredRun
@@ -20,8 +21,10 @@ def measured_in(run: Path, plan: Plan, traffic_fingerprint: str) -> Measured:
     """Every engine that the bake-off in `run` measured, at its best settings, by name.
 
     Raises UsageError for a run of other traffic, model, hardware or SLO than the plan's: a figure holds for what it
-    was measured on. Raises RunError for a directory that holds no bake-off.
+    was measured on. Also for a plan of any device but "cpu": a bake-off measures this machine's own processor, whatever
+    the plan says. Raises RunError for a directory that holds no bake-off.
     """
+    _refuse_elsewhere(run, plan)
     stored = StoredRun(run)
     theirs = read_plan(stored.identity.plan_text, where=str(run))
     _refuse_other(run, "traffic", stored.identity.traffic_fingerprint[:12], traffic_fingerprint[:12])
@@ -34,6 +37,17 @@ def measured_in(run: Path, plan: Plan, traffic_fingerprint: str) -> Measured:
         if best is not None and best.figures:
             found[engine.engine] = _candidate(engine, best)
     return found
+
+
+def _refuse_elsewhere(run: Path, plan: Plan) -> None:
+    if plan.hardware.device != THIS_MACHINE:
+        raise UsageError(
+            "a bake-off measures this machine's processor, which says nothing of the plan's hardware",
+            where=f"--run {run}",
+            seen=f"hardware.device = '{plan.hardware.device}'",
+            expected=f"hardware.device = '{THIS_MACHINE}'",
+            hint="leave --run out: what can be predicted for that hardware is used then",
+        )
 
 
 def _refuse_other(run: Path, name: str, seen: object, expected: object) -> None:

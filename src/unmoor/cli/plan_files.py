@@ -116,7 +116,16 @@ def expand(text: str, *, where: str) -> str:
 
 def _how_to_get(plan: Plan) -> str:
     name = f"{plan.traffic.format} {plan.traffic.path}".lower()
-    return next(
-        (hint for trace, hint in _PUBLIC_TRACES.items() if trace in name),
-        "paths are relative to the plan's folder; `~` and $VARIABLES are expanded",
+    hint = next((hint for trace, hint in _PUBLIC_TRACES.items() if trace in name), None)
+    if hint is None:
+        return "paths are relative to the plan's folder; `~` and $VARIABLES are expanded"
+    return f"{hint}. {_where_to_save(plan.traffic.path or '')}"
+
+
+def _where_to_save(written: str) -> str:
+    """Under which name to save it, and which variable of the path says in which folder."""
+    save = f"Save it as {Path(written).name}"
+    variable = next((found["braced"] or found["plain"] for found in _VARIABLE.finditer(written)), None)
+    return (
+        f"{save} and set {variable} to the folder it is in" if variable else f"{save} where traffic.path looks for it"
     )

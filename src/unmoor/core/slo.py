@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-
 _SHOWN_IN_SECONDS_FROM = 10
 
 

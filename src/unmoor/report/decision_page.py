@@ -10,7 +10,19 @@ import msgspec
 
 from unmoor.core.decision import Decision, GateResult
 from unmoor.core.evidence import Figure
-from unmoor.report.words import band, kind_of, name_of, number, shared_caveats, sources_of, titled, unit_of
+from unmoor.report.words import (
+    band,
+    counts_word,
+    headroom_words,
+    kind_of,
+    name_of,
+    number,
+    overlap_words,
+    shared_caveats,
+    sources_of,
+    titled,
+    unit_of,
+)
 
 RATE = "max_rate_at_slo_rps"
 _WIDTH, _LEFT, _ROW = 960, 210, 26
@@ -55,6 +67,7 @@ def render(decision: Decision) -> str:
         verdict=decision.verdict,
         chart=chart_of(decision),
         shared=shared_caveats(decision.candidates),
+        leaving={candidate.engine: candidate.leaving for candidate in decision.candidates},
     )
 
 
@@ -69,10 +82,13 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals.update(
         band=band,
+        counts_word=counts_word,
         gate_word=gate_word,
+        headroom_words=headroom_words,
         kind_of=kind_of,
         name_of=name_of,
         number=number,
+        overlap_words=overlap_words,
         sources_of=sources_of,
         titled=titled,
         unit_of=unit_of,

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from unmoor.core.decision import CandidateReport, Cost, Decision, GateResult
 from unmoor.core.evidence import Caveat, Figure
 from unmoor.core.traffic import TokenCounts, TrafficProfile
-from unmoor.report.words import band, kind_of, name_of, number, shared_caveats, titled, unit_of
+from unmoor.report.layout import heading, wrapped
+from unmoor.report.words import (
+    band,
+    counts_word,
+    headroom_words,
+    kind_of,
+    name_of,
+    number,
+    overlap_words,
+    shared_caveats,
+    titled,
+    unit_of,
+)
 
-WIDTH = 100
 _PASSED = {True: "passes", False: "FAILS", None: "open"}
 
 
@@ -23,31 +33,30 @@ def render(decision: Decision) -> str:
     shared = shared_caveats(decision.candidates)
     for candidate in decision.candidates:
         parts += ["", *_candidate(candidate, shared)]
+    parts += ["", heading("How easy each is to leave, which decides a tie"), *_leaving(decision.candidates)]
     if shared:
-        parts += ["", _heading("Of every candidate"), *_doubts(shared)]
+        parts += ["", heading("Of every candidate"), *_doubts(shared)]
     return "\n".join([*parts, "", *_verdict(decision)])
 
 
 def _traffic(traffic: TrafficProfile) -> list[str]:
-    overlap = "unknown" if traffic.prefix_overlap is None else f"{traffic.prefix_overlap:.1%}"
-    block = traffic.overlap_block_tokens
-    exact = "" if block in {None, 1} else f", told apart in blocks of {block} tokens"
+    overlap, of = overlap_words(traffic)
     rate = "" if traffic.offered_rps is None else f", {traffic.offered_rps:.3g} requests/s"
     bursts = "" if traffic.burstiness is None else f", burstiness {traffic.burstiness:.2f} (1 is Poisson)"
     lines = [
         "",
-        _heading("Traffic"),
+        heading("Traffic"),
         f"  {traffic.requests:,} requests over {traffic.duration_s:,.0f} s{rate}{bursts}",
         f"  input tokens   {_tokens(traffic.input_tokens)}",
         f"  output tokens  {_tokens(traffic.output_tokens)}",
-        f"  prefix overlap {overlap} of prompt tokens repeat the start of an earlier prompt{exact}",
+        f"  prefix overlap {overlap}{':' if traffic.prefix_overlap is None else ''} {of}",
         f"  source         {traffic.source} ({traffic.format}, sha256 {traffic.fingerprint[:12]})",
     ]
     return lines + _doubts(traffic.caveats)
 
 
 def _doubts(caveats: Sequence[Caveat]) -> list[str]:
-    return [line for caveat in caveats for line in _wrapped(caveat.text, "  ! ")]
+    return [line for caveat in caveats for line in wrapped(caveat.text, "  ! ")]
 
 
 def _tokens(counts: TokenCounts) -> str:
@@ -56,17 +65,17 @@ def _tokens(counts: TokenCounts) -> str:
 
 def _candidate(candidate: CandidateReport, shared: Sequence[Caveat]) -> list[str]:
     name = f"{name_of(candidate.engine)} {candidate.version or ''}".strip()
-    lines = [_heading(f"{name}  (out: a gate fails)" if candidate.excluded else name)]
+    lines = [heading(f"{name}  (out: a gate fails)" if candidate.excluded else name)]
     for gate in candidate.gates:
         lines += _gate(gate)
     lines += _evidence(candidate.evidence)
-    lines += _cost(candidate.cost)
+    lines += _cost(candidate.cost, candidate.headroom)
     return lines + _doubts([caveat for caveat in candidate.caveats if caveat not in shared])
 
 
 def _gate(gate: GateResult) -> list[str]:
     seen = f" [{gate.source}, seen {gate.as_of}]" if gate.source else ""
-    return _wrapped(f"{gate.reason}{seen}", f"  {_PASSED[gate.passed]:<7}{titled(gate.name):<18} ")
+    return wrapped(f"{gate.reason}{seen}", f"  {_PASSED[gate.passed]:<7}{titled(gate.name):<18} ")
 
 
 def _evidence(figures: Sequence[Figure]) -> list[str]:
@@ -77,7 +86,7 @@ def _evidence(figures: Sequence[Figure]) -> list[str]:
     lines = _table(rows)
     sources = dict.fromkeys(f"{f.kind.value}: {f.source}, {f.as_of}" for f in figures)
     for source in sources:
-        lines += _wrapped(source, "  source ")
+        lines += wrapped(source, "  source ")
     return lines
 
 
@@ -87,19 +96,24 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
     lines = []
     for row in rows:
         fixed = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
-        lines += _wrapped(row[-1], f"  {fixed}  ")
+        lines += wrapped(row[-1], f"  {fixed}  ")
     return [line.rstrip() for line in lines]
 
 
-def _cost(cost: Cost) -> list[str]:
+def _cost(cost: Cost, headroom: Figure | None) -> list[str]:
     hour = "unknown" if cost.per_hour is None else f"{cost.per_hour:,.2f} {cost.currency} per hour"
     seen = f", seen {cost.as_of}" if cost.as_of else ""
-    lines = _wrapped(f"{hour} ({cost.source}{seen})", "  cost   ")
+    lines = wrapped(f"{hour} ({cost.source}{seen})", "  cost   ")
+    own, highest = cost.per_million_output_tokens_at_own_rate, cost.per_million_output_tokens
     for label, figure, reason in (
-        ("per million output tokens", cost.per_million_output_tokens, "no rate at the SLO, or no price"),
+        ("per million output tokens at the traffic's own rate", own, "no throughput, or no price"),
+        ("per million output tokens at the highest rate", highest, "no rate at the SLO, or no price"),
         ("per million good requests", cost.per_million_good_requests, cost.good_requests_reason or ""),
     ):
-        lines += _wrapped(f"{label}: {_money(figure, reason, cost.currency)}", "         ")
+        lines += wrapped(f"{label}: {_money(figure, reason, cost.currency)}", "         ")
+    if headroom is not None:
+        doubt = "" if headroom.validated else "unvalidated; "
+        lines += wrapped(f"{headroom_words(headroom)} ({doubt}{headroom.detail})", "  room   ")
     return lines
 
 
@@ -111,25 +125,26 @@ def _money(figure: Figure | None, reason: str, currency: str) -> str:
     return f"{amount} ({kind_of(figure)}; {figure.detail})"
 
 
+def _leaving(candidates: Sequence[CandidateReport]) -> list[str]:
+    """Once for each engine, however many of its versions are candidates."""
+    lines = []
+    engines = {candidate.engine: candidate for candidate in candidates}
+    for candidate in engines.values():
+        lines.append(f"  {name_of(candidate.engine)}")
+        for fact in candidate.leaving:
+            text = f"{fact.text} [{counts_word(fact)}: {fact.source}, seen {fact.as_of}]"
+            lines += wrapped(text, f"    {titled(fact.subject):<15} ")
+    return lines
+
+
 def _verdict(decision: Decision) -> list[str]:
     verdict = decision.verdict
-    lines = [_heading("Verdict"), *_wrapped(verdict.sentence, "  ")]
+    lines = [heading("Verdict"), *wrapped(verdict.sentence, "  ")]
     for label, text in (
         ("decided by", titled(verdict.decided_by) + (" (a tie on the evidence)" if verdict.tie else "")),
         ("against", verdict.against),
         ("risk", verdict.risk),
         ("not for", verdict.not_for),
     ):
-        lines += _wrapped(text, f"  {label:<11}")
+        lines += wrapped(text, f"  {label:<11}")
     return lines
-
-
-def _heading(text: str) -> str:
-    return f"── {text} {'─' * max(0, WIDTH - len(text) - 4)}"
-
-
-def _wrapped(text: str, first: str) -> list[str]:
-    room = max(WIDTH, len(first) + 24)
-    return textwrap.wrap(
-        text, room, initial_indent=first, subsequent_indent=" " * len(first), break_long_words=False
-    ) or [first.rstrip()]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unmoor.choose.facts import load_facts
-from unmoor.core.decision import CandidateReport
+from unmoor.core.decision import CandidateReport, LeavingFact
 from unmoor.core.evidence import Caveat, Figure
+from unmoor.core.traffic import TrafficProfile
 
 _TITLES = {
     "max_rate_at_slo_rps": "highest rate at SLO",
@@ -16,6 +17,9 @@ _TITLES = {
     "default": "the default stands",
     "reversibility": "what is hard to reverse",
     "hardware_possible": "hardware possible",
+    "runs_on_hardware": "runs on it",
+    "fits_hardware": "fits in memory",
+    "hardware": "hardware",
     "output_tput_tps": "output throughput",
     "tpot_mean_s": "mean TPOT",
 }
@@ -64,6 +68,29 @@ def band(figure: Figure) -> str:
 def kind_of(figure: Figure) -> str:
     """The kind of evidence, and that nobody validated it where that is so."""
     return figure.kind.value if figure.validated else f"{figure.kind.value}, unvalidated"
+
+
+def overlap_words(traffic: TrafficProfile) -> tuple[str, str]:
+    """The prefix overlap as a figure and what it is a share of; "unknown" and why where the source does not say."""
+    if traffic.prefix_overlap is None:
+        return "unknown", "the source says nothing of what prompts contain"
+    block = traffic.overlap_block_tokens
+    exact = "" if block in {None, 1} else f", told apart in blocks of {block} tokens"
+    return f"{traffic.prefix_overlap:.1%}", f"of prompt tokens repeat the start of an earlier prompt{exact}"
+
+
+def headroom_words(figure: Figure | None) -> str:
+    """How much of the traffic the hardware carries, in words; empty where nothing says."""
+    if figure is None:
+        return ""
+    ends = dict.fromkeys(f"{end:.2g}" for end in (figure.low, figure.high) if end is not None)
+    seen = " to ".join(ends) if figure.value is None else f"{figure.value:.2g} ({' to '.join(ends)})"
+    return f"{figure.kind.value} to carry {seen} times the traffic at the SLO"
+
+
+def counts_word(fact: LeavingFact) -> str:
+    """Whether a fact counts when a tie is decided, and of which kind it is."""
+    return fact.kind.value if fact.counts else f"{fact.kind.value}, counts for nothing in a tie"
 
 
 def shared_caveats(candidates: Sequence[CandidateReport]) -> tuple[Caveat, ...]:
