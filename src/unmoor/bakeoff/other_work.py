@@ -58,7 +58,7 @@ def busy_in_blocks(shares: Sequence[tuple[int, float]]) -> Caveat | None:
     if not over:
         return None
     said = ", ".join(f"{share:.0%} in repeat {repeat + 1}" for repeat, share in over)
-    text = f"other work took {said} of the processor, over {BUSY_SHARE:.0%}: these times are in part its doing"
+    text = f"other work took over {BUSY_SHARE:.0%} of the processor ({said}): these times are in part its doing"
     return Caveat(code=CODE, text=text)
 
 

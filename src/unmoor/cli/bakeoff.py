@@ -26,6 +26,8 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 def command(*, plan: Path, runs: Path, html: Path | None, as_json: bool) -> int:
     """Launch the engines of PLAN here, try settings of each on its traffic, and compare them.
 
+    PLAN's hardware must be "cpu", this machine: what is measured here says nothing of an accelerator.
+
     Every request is kept as it ends. The same command resumes what is missing and repeats nothing.
     """
     from importlib.metadata import version
