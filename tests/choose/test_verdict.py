@@ -208,9 +208,14 @@ def test_not_comparable_prints_the_gap_and_ranks_nobody() -> None:
 def test_where_nobody_passes_the_sentence_says_which_gate_to_relax() -> None:
     said = verdict(candidate(V, fails=("support",)), candidate(S, fails=("b",)), candidate(T, fails=("support", "b")))
     assert said.sentence == (
-        "No candidate passes every gate: SGLang 1.0 fails b (no b); TensorRT-LLM 1.0 fails support (no support), b "
-        "(no b); vLLM 1.0 fails support (no support). Relax gates.support_required in the plan to let in vLLM 1.0."
+        "No candidate passes every gate. SGLang 1.0: no b. TensorRT-LLM 1.0: no support; no b. vLLM 1.0: no support. "
+        "Relax gates.support_required in the plan to let in vLLM 1.0."
     )
+
+
+def test_what_bars_several_alike_is_said_once() -> None:
+    said = verdict(candidate(V, fails=("support",)), candidate(S, fails=("support",)))
+    assert "SGLang 1.0 and vLLM 1.0: no support. Relax" in said.sentence
 
 
 def test_where_no_engine_runs_on_the_hardware_no_gate_can_be_relaxed() -> None:

@@ -132,7 +132,9 @@ def _too_large(prediction: Prediction) -> str:
     """Why the model does not fit; empty where it is predicted to, or nothing is known of it."""
     if prediction.fits is not False:
         return ""
-    return next((c.text for c in prediction.caveats if c.code == _DOES_NOT_FIT), "The model does not fit in memory.")
+    told = next((c.text for c in prediction.caveats if c.code == _DOES_NOT_FIT), "")
+    why = told.partition("does not fit: ")[2]
+    return f"Does not fit: {why}" if why else told or "The model does not fit in memory."
 
 
 def traits_of(workload: Workload, shape: TrafficProfile) -> frozenset[str]:

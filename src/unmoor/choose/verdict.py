@@ -212,7 +212,7 @@ def _reason(plan: Plan, contest: _Contest, decided_by: str, facts: Facts) -> str
     if decided_by == "default":
         stands = "the default stands" if contest.pick.engine == plan.default_engine else "it comes first"
         return f"{shown}, so {stands}"
-    stands = "the default stands, and" if contest.pick.engine == plan.default_engine else "the pick is what"
+    stands = "the default stands, and" if contest.pick.engine == plan.default_engine else "of those left it"
     return f"{shown}; {stands} is the easiest to leave ({_easier(contest, facts)})"
 
 
@@ -262,15 +262,21 @@ def _from_fact(fact: Fact | None, otherwise: str) -> str:
 
 
 def _nobody(plan: Plan, candidates: list[CandidateReport], facts: Facts) -> Verdict:
-    fails = "; ".join(
-        f"{named(c, facts)} fails {', '.join(f'{g.name} ({_short(g)})' for g in failed(c))}" for c in candidates
+    reasons: dict[str, list[str]] = {}
+    for candidate in candidates:
+        reasons.setdefault("; ".join(_short(gate) for gate in failed(candidate)), []).append(named(candidate, facts))
+    fails = ". ".join(f"{_listed(names, 'and')}: {why}" for why, names in reasons.items())
+    of_hardware = all(any(_of_hardware(gate) for gate in failed(c)) for c in candidates)
+    gates_doubted = "The gates may be stricter than the need behind them; each is named above with whom it bars."
+    facts_doubted = (
+        "It rests on what each project lists and on memory as predicted: a port or another setting may differ."
     )
     return Verdict(
         pick=None,
-        sentence=f"No candidate passes every gate: {fails}. {_way_out(plan, candidates, facts)}",
+        sentence=f"No candidate passes every gate. {fails}. {_way_out(plan, candidates, facts)}",
         decided_by="gates",
-        against="The gates may be stricter than the need behind them; each is named above with the candidate it bars.",
-        risk="Serving nothing, or serving outside the gates that the plan sets.",
+        against=facts_doubted if of_hardware else gates_doubted,
+        risk="Serving nothing." if of_hardware else "Serving nothing, or serving outside the gates that the plan sets.",
         not_for="Nobody can follow this verdict as it stands.",
         tie=False,
     )
