@@ -67,6 +67,32 @@ def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
         wire.parse(body, chat=False)
 
 
+HALF = [
+    (b'{"prompt": "a \\ud800 b"}', "prompt"),
+    (b'{"prompt": ["a \\uDC00 b"]}', "prompt"),
+    (b'{"prompt": "a", "stop": ["\\ud800"]}', "stop"),
+    (b'{"prompt": "a", "model": "\\ud800"}', "model"),
+    (b'{"prompt": "a", "user": {"\\ud800": 1}}', "user"),
+    (b'{"prompt": "a", "x\\ud800": 1}', "x?"),
+    (b'{"prompt": "a", "response_format": {"json_schema": {"schema": {"enum": ["\\ud800"]}}}}', "response_format"),
+    (b'{"prompt": "a \xed\xa0\x80 b"}', None),
+]
+
+
+@pytest.mark.parametrize(("body", "param"), HALF, ids=[str(body) for body, _ in HALF])
+def test_half_a_surrogate_pair_is_refused_wherever_it_is_without_being_repeated(body: bytes, param: str | None) -> None:
+    with pytest.raises(Refusal) as raised:
+        wire.parse(body, chat=False)
+    refusal = raised.value.body()["error"]
+    assert (refusal["code"], refusal["param"]) == (400, param)
+    assert json.dumps(refusal).isascii()
+    assert "ud800" not in json.dumps(refusal)
+
+
+def test_a_whole_surrogate_pair_and_a_byte_order_mark_are_text() -> None:
+    assert wire.parse(b'\xef\xbb\xbf{"prompt": "\\ud83d\\ude00"}', chat=False).prompt == "\U0001f600"
+
+
 @pytest.mark.parametrize(
     "messages",
     [None, [], "hi", [3], [{"content": "no role"}], [{"role": "user", "content": 3}],
@@ -195,9 +221,6 @@ def test_a_chat_streams_the_role_first_and_the_usage_last(embedded: RunningEngin
 
 @pytest.mark.real_engine
 def test_a_schema_is_obeyed_and_one_that_cannot_be_used_breaks_nothing(embedded: RunningEngine) -> None:
-    def form(schema: dict[str, Any]) -> dict[str, Any]:
-        return {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}}
-
     number = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": False}
     status, body = post(embedded, "/v1/chat/completions", {**CHAT, "max_tokens": 40, **form(number)})
     assert status == 200
@@ -206,6 +229,43 @@ def test_a_schema_is_obeyed_and_one_that_cannot_be_used_breaks_nothing(embedded:
     assert (status, body["error"]["param"]) == (400, "response_format")
     assert post(embedded, "/v1/completions", CAPITAL)[0] == 200
     assert "nonsense" not in tail(embedded.log_path)
+
+
+def form(schema: object) -> dict[str, Any]:
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}}
+
+
+def send(running: RunningEngine, sent: bytes) -> bytes:
+    with socket.create_connection((running.host, running.port), timeout=20) as client:
+        client.sendall(sent)
+        got = b""
+        while piece := client.recv(65536):
+            got += piece
+    return got
+
+
+def as_post(path: str, body: bytes, *, headers: str = "Connection: close\r\n", version: str = "1.1") -> bytes:
+    return f"POST {path} HTTP/{version}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
+
+
+@pytest.mark.real_engine
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", b'{"prompt": "a-secret-word \\ud800"}'),
+        ("/v1/completions", b'{"prompt": "a-secret-word \\u0000", "max_tokens": 1}'),
+        ("/v1/completions", b'{"prompt": "a-secret-word", "stop": ["\\ud800"]}'),
+        ("/v1/completions", json.dumps({"prompt": "a", **form({"pattern": "a-secret-word(?<=x"})}).encode()),
+        ("/v1/chat/completions", b'{"messages": [{"role": "user", "content": "a-secret-word \\udc00"}]}'),
+        ("/v1/chat/completions", b'{"max_tokens": 1, "messages": [{"role": "a-secret-word", "content": "x"}]}'),
+        ("/a-secret-word", b"{"),
+    ],
+)  # fmt: skip
+def test_nothing_that_a_client_sends_is_in_the_log(embedded: RunningEngine, path: str, body: bytes) -> None:
+    status = send(embedded, as_post(path, body)).split(b" ", 2)[1]
+    assert status in {b"200", b"400", b"404"}
+    assert get(embedded, "/health")[0] == 200
+    assert "a-secret-word" not in embedded.log_path.read_text()
 
 
 @pytest.mark.real_engine

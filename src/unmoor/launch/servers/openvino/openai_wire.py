@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from http_wire import Refusal
 
 # OpenAI's own default for completions; chat has none there, and takes what the context leaves.
 COMPLETION_MAX_TOKENS = 16
+
+_HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 # Fields that would change the answer, and that this server cannot honour: refused, never silently dropped.
 # Each with the values that ask for nothing.
@@ -97,12 +100,7 @@ class Usage:
 
 def parse(body: bytes, *, chat: bool) -> Ask:
     """What the body asks for. Raises Refusal (400), naming the field, for what cannot be read or honoured."""
-    try:
-        asked = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Refusal(400, "the body is not JSON") from None
-    if not isinstance(asked, dict):
-        raise Refusal(400, "the body is not a JSON object")
+    asked = _object(body)
     for name, harmless in CANNOT.items():
         if name in asked and asked[name] not in harmless:
             raise Refusal(400, f"'{name}' is not supported by this server", param=name)
@@ -119,6 +117,32 @@ def parse(body: bytes, *, chat: bool) -> Ask:
         stream=bool(_of(asked, "stream", bool)),
         include_usage=bool(_of(_of(asked, "stream_options", dict) or {}, "include_usage", bool)),
     )
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        # Decoded here: json would let through bytes of half a surrogate pair.
+        said = body.decode("utf-8-sig")
+        asked = json.loads(said)
+    except (ValueError, RecursionError):
+        raise Refusal(400, "the body is not JSON in UTF-8") from None
+    if not isinstance(asked, dict):
+        raise Refusal(400, "the body is not a JSON object")
+    if _HALF_A_PAIR.search(said):
+        _refuse_half_pairs(asked)
+    return asked
+
+
+def _refuse_half_pairs(asked: dict[str, Any]) -> None:
+    """An escape of half a surrogate pair is no text: the engine raises on it, with the whole text in its message."""
+    for name, value in asked.items():
+        try:
+            json.dumps({name: value}, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            field = name.encode("ascii", "replace").decode()
+            raise Refusal(400, f"'{field}' holds half a surrogate pair, which is no text", param=field) from None
+        except RecursionError:
+            raise Refusal(400, "the body is nested too deeply") from None
 
 
 def _of(asked: dict[str, Any], name: str, kind: type) -> Any:

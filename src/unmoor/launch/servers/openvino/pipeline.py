@@ -105,7 +105,7 @@ class Owner:
             job = self._waiting.popleft()
             try:
                 job.handle = self._pipeline.add_request(next(self._ids), job.input_ids, _generation(job))
-            except RuntimeError as error:
+            except Exception as error:  # noqa: BLE001 - a binding's TypeError too: one request must not end the owner
                 job.pieces.put_nowait(Refusal(400, f"the engine refuses these parameters: {_short(error)}"))
                 continue
             self._active.append(job)
@@ -116,11 +116,14 @@ class Owner:
             return ask.prompt or ""
         try:
             return str(self._tokenizer.apply_chat_template(ask.messages, add_generation_prompt=True))
-        except RuntimeError as error:
+        except Exception as error:  # noqa: BLE001 - a binding's TypeError too
             raise Refusal(400, f"the chat template refuses these messages: {_short(error)}", param="messages") from None
 
     def _encode(self, text: str) -> Any:
-        return self._tokenizer.encode(text, add_special_tokens=False).input_ids
+        try:
+            return self._tokenizer.encode(text, add_special_tokens=False).input_ids
+        except Exception:  # noqa: BLE001 - a binding's TypeError too, whose message holds the text
+            raise Refusal(400, "the tokenizer cannot take this text") from None
 
     def _room(self, ask: Ask, prompt_tokens: int) -> int:
         context, batch = self._config.context_tokens, self._config.max_batch_tokens
@@ -174,11 +177,10 @@ class Owner:
     def _step(self) -> None:
         try:
             self._pipeline.step()
-        except RuntimeError as error:
+            for job in tuple(self._active):
+                self._read(job)
+        except Exception as error:  # noqa: BLE001 - a binding's TypeError too: one request must not end the owner
             self._rebuild(error)
-            return
-        for job in tuple(self._active):
-            self._read(job)
 
     def _read(self, job: Job) -> None:
         ids: list[int] = []
@@ -209,7 +211,7 @@ class Owner:
         self.finished += 1
         job.pieces.put_nowait(how)
 
-    def _rebuild(self, error: RuntimeError) -> None:
+    def _rebuild(self, error: Exception) -> None:
         """After a failed step the pipeline is of no more use: a new one takes its place.
 
         The usual cause is a JSON schema that the engine cannot compile, which it only finds out here.
@@ -281,7 +283,12 @@ def _finish_reason(reason: Any) -> str | None:
     return known.get(reason)
 
 
-def _short(error: RuntimeError) -> str:
-    """The last line of what the engine says, which is the reason; the ones before are its own source's whereabouts."""
+def _short(error: Exception) -> str:
+    """The last line of what the engine says, which is the reason; the ones before are its own source's whereabouts.
+
+    An error of the binding itself is told by its kind only: its message repeats every argument.
+    """
+    if not isinstance(error, RuntimeError):
+        return type(error).__name__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return re.sub(r"^.*\.\w+:\d+: ", "", lines[-1])[:200] if lines else "no reason given"

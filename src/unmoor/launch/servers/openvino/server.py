@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,13 @@ class Server:
         if task is not None:
             self._open[task] = writer
             task.add_done_callback(self._open.pop)
-        with contextlib.suppress(ConnectionError):
+        try:
             while await self._one(reader, writer):
                 await writer.drain()
+        except ConnectionError:
+            pass
+        except Exception as error:  # noqa: BLE001 - whatever it is, its message may hold a prompt and stays untold
+            print(f"a request failed within the server: {where(error)}", flush=True)
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
@@ -66,6 +71,13 @@ class Server:
         except Refusal as refusal:
             answer_json(writer, refusal.status, refusal.body(), keep_alive=incoming.keep_alive)
             return incoming.keep_alive
+        except ConnectionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            print(f"a request failed within the server: {where(error)}", flush=True)
+            failure = Refusal(500, "the server failed while it worked on this request")
+            answer_json(writer, failure.status, failure.body(), keep_alive=False)
+            return False
 
     async def _route(self, incoming: Incoming, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         keep = incoming.keep_alive
@@ -148,11 +160,25 @@ class Server:
         return "\n".join(lines) + "\n"
 
 
+def where(error: BaseException) -> str:
+    """What kind of error, and where it was raised. Never its message: that may quote what a client sent."""
+    frames = traceback.extract_tb(error.__traceback__)
+    at = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in frames[-1:])
+    return type(error).__name__ + at
+
+
+def _say_what_the_loop_met(_loop: asyncio.AbstractEventLoop, met: dict[str, Any]) -> None:
+    """In place of asyncio's own handler, which prints messages and arguments."""
+    error = met.get("exception")
+    print(f"the event loop met {where(error) if error else 'something unexpected'}", flush=True)
+
+
 async def serve(args: argparse.Namespace, listener: socket.socket) -> None:
     """Serves until asked to end; then lets what runs finish for `GRACE_S`, and cancels the rest."""
     owner = Owner(_config(args))
     server = Server(owner, name=args.served_model_name, context_tokens=args.context_tokens)
     stop = asyncio.Event()
+    asyncio.get_running_loop().set_exception_handler(_say_what_the_loop_met)
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
     stepping = asyncio.create_task(owner.run())
@@ -163,8 +189,8 @@ async def serve(args: argparse.Namespace, listener: socket.socket) -> None:
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({stepping, stopping}, return_when=asyncio.FIRST_COMPLETED)
     listening.close()
-    if stepping.done():
-        stepping.result()
+    if stepping.done() and (error := stepping.exception()) is not None:
+        sys.exit(f"error: the engine's owner ended: {where(error)}")
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(owner.idle.wait(), GRACE_S)
     stepping.cancel()
