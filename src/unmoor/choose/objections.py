@@ -242,8 +242,8 @@ def _claims(case: Case) -> list[str]:
 
 
 def _nothing_measured(case: Case) -> list[str]:
-    if any(f.kind is EvidenceKind.MEASURED for f in case.pick.evidence):
-        return []
+    if is_measured(case.pick) or measured_others(case.pick, case.others):
+        return []  # the second is said already, and first
     return ["None of the figures behind it was measured on this hardware with this traffic."]
 
 
