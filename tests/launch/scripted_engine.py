@@ -42,6 +42,23 @@ subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, 
     + ANSWERS
 )
 
+# Spawns two that bear no mark, as those that set their own title do: one in the engine's session, and one in a session
+# of its own, orphaned at once. Leaves its temporary folder's name, and a piece of shared memory that nobody unlinks.
+WITH_UNMARKED_CHILDREN = (
+    """
+import mmap, os, subprocess, sys, tempfile
+held = open("/dev/shm/unmoor-test-" + os.path.basename(tempfile.gettempdir()), "w+b")
+held.truncate(4096)
+shared = mmap.mmap(held.fileno(), 4096)
+open(tempfile.gettempdir() + "/left", "w").close()
+sleeps = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
+subprocess.Popen([sys.executable, "-c", sleeps], env={}, pass_fds=[held.fileno()])
+orphans = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True)"
+subprocess.run([sys.executable, "-c", orphans, sleeps], env={})
+"""
+    + ANSWERS
+)
+
 NEVER_ANSWERS = "import time; time.sleep(600)"
 DIES = "import sys; print('engine: boom, the widget is missing', flush=True); sys.exit(3)"
 DIES_UNKNOWN = "import sys; print('last words nobody knows', flush=True); sys.exit(3)"

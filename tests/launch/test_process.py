@@ -21,6 +21,7 @@ from scripted_engine import (
     KILLED,
     NEVER_ANSWERS,
     WITH_STUBBORN_CHILD,
+    WITH_UNMARKED_CHILDREN,
     ScriptedEngine,
     spec_for,
 )
@@ -28,7 +29,8 @@ from scripted_engine import (
 from unmoor.core.errors import EngineDiedError
 from unmoor.engines.contract import LaunchSpec
 from unmoor.engines.registry import engine
-from unmoor.launch.identity import Identity, identify, marked, send
+from unmoor.launch.family import SHARED_MEMORY
+from unmoor.launch.identity import Identity, identify, marked, runs, send
 from unmoor.launch.process import RunningEngine, free_port, launch, tail
 from unmoor.launch.ready import ask_once
 
@@ -89,6 +91,57 @@ def test_an_engine_is_gone_when_what_happens_inside_fails(tmp_path: Path, log_pa
     ):
         raise ZeroDivisionError
     assert running.children() == ()
+
+
+def temporary_of(running: RunningEngine) -> Path:
+    assert running.pid is not None
+    environment = Path(f"/proc/{running.pid}/environ").read_bytes().split(b"\0")
+    return Path(next(one for one in environment if one.startswith(b"TMPDIR=")).decode().partition("=")[2])
+
+
+def test_children_that_lost_their_mark_are_known_and_gone_with_all_they_leave(tmp_path: Path, log_path: Path) -> None:
+    with launch(
+        ScriptedEngine(WITH_UNMARKED_CHILDREN), spec_for(tmp_path), {}, log_path=log_path, ready_timeout_s=20, say=quiet
+    ) as running:
+        family, temporary = running.children(), temporary_of(running)
+        shared = SHARED_MEMORY / f"unmoor-test-{temporary.name}"
+        assert len(family) == 3
+        assert len(marked(family[0].mark)) == 1
+        assert (temporary / "left").exists()
+        assert shared.exists()
+    assert not any(runs(process) for process in family)
+    assert not temporary.exists()
+    assert not shared.exists()
+
+
+def test_shared_memory_that_was_there_before_or_is_anothers_stays(tmp_path: Path, log_path: Path) -> None:
+    shared = SHARED_MEMORY / f"unmoor-test-{os.getpid()}"
+    shared.write_bytes(b"x" * 4096)
+    maps = f"import mmap\nheld = open({str(shared)!r}, 'r+b')\nshared = mmap.mmap(held.fileno(), 4096)\n"
+    try:
+        with launch(
+            ScriptedEngine(maps + ANSWERS), spec_for(tmp_path), {}, log_path=log_path, ready_timeout_s=20, say=quiet
+        ):
+            pass
+        assert shared.exists()
+    finally:
+        shared.unlink()
+
+
+def test_a_killed_supervisor_leaves_the_sweep_to_us(tmp_path: Path, log_path: Path) -> None:
+    with launch(
+        ScriptedEngine(WITH_UNMARKED_CHILDREN), spec_for(tmp_path), {}, log_path=log_path, ready_timeout_s=20, say=quiet
+    ) as running:
+        temporary = temporary_of(running)
+        family = running.children()
+        in_session = [one for one in family if os.getsid(one.pid) == running.pid]
+        os.kill(int(Path(f"/proc/{running.pid}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
+        assert until(lambda: not running.alive(), within_s=2)
+        assert len(in_session) == 2
+        assert len(family) == 3
+    assert not any(runs(process) for process in family)
+    assert not temporary.exists()
+    (SHARED_MEMORY / f"unmoor-test-{temporary.name}").unlink(missing_ok=True)
 
 
 LAUNCHER = """

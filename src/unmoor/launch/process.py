@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from unmoor.core.errors import EngineDiedError
 from unmoor.engines.contract import Command, Diagnosis, Engine, LaunchSpec, Settings
-from unmoor.launch.identity import Identity, identify, marked, new_mark
+from unmoor.launch.family import end_all, family
+from unmoor.launch.identity import Identity, new_mark, runs
 from unmoor.launch.ready import wait_until_ready
 
 GRACE_S = 10.0
@@ -23,18 +26,21 @@ TAIL_BYTES = 64 * 1024
 
 # All that an engine inherits. Anything else in our environment could change what is measured, or be a secret.
 PASSED_ON = frozenset({
-    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH",
     "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CUDA_VISIBLE_DEVICES", "CUDA_HOME",
 })  # fmt: skip
 
 
 class RunningEngine:
-    """An engine that we started. Leaving its context ends it and every child that carries its mark."""
+    """An engine that we started. Leaving its context ends it and every process that came from it."""
 
     def __init__(self, engine: Engine, spec: LaunchSpec, command: Command, *, log_path: Path) -> None:
         self._engine = engine
         self._supervisor: subprocess.Popen[bytes] | None = None
         self._mark = new_mark()
+        # Of its own, so that what it leaves there can go with it. Short: sockets lie in it, whose paths have a limit.
+        self._temporary = Path(tempfile.gettempdir()) / f"unmoor-{self._mark[:12]}"
+        self._seen: frozenset[Identity] = frozenset()
         self.served_name = spec.served_name
         self.host = spec.host
         self.port = spec.port
@@ -50,12 +56,32 @@ class RunningEngine:
         return self.identity.pid if self.identity else None
 
     def __enter__(self) -> Self:
+        try:
+            told = self._start()
+        except BaseException:  # an interrupt too: whoever is not inside the context yet does not leave it
+            self.stop()
+            raise
+        if told.get("started_ticks") is None and "error" in told:
+            self.stop()
+            raise EngineDiedError(
+                f"{self._engine.title} could not be started",
+                where=self.argv[0],
+                seen=told.get("error"),
+                hint=f"install it again: unmoor engines install {self._engine.name}",
+            )
+        if told.get("started_ticks") is not None:
+            self.identity = Identity(int(told["pid"]), int(told["started_ticks"]), self._mark)
+        return self
+
+    def _start(self) -> dict[str, Any]:
+        """What the supervisor tells once it has started the engine, or could not."""
         order = {
             "argv": self.argv,
-            "env": {name: os.environ[name] for name in PASSED_ON & os.environ.keys()} | self.env,
+            "env": _passed_on() | self.env,
             "mark": self._mark,
             "log_path": str(self.log_path),
             "cwd": str(self.log_path.parent),
+            "temporary": str(self._temporary),
             "grace_s": GRACE_S,
         }
         self._supervisor = subprocess.Popen(
@@ -67,26 +93,17 @@ class RunningEngine:
         pipe = _pipe(self._supervisor.stdin)
         pipe.write(json.dumps(order).encode() + b"\n")
         pipe.flush()
-        told = json.loads(_pipe(self._supervisor.stdout).readline() or "{}")
-        if "pid" not in told:
-            self.stop()
-            raise EngineDiedError(
-                f"{self._engine.title} could not be started",
-                where=self.argv[0],
-                seen=told.get("error"),
-                hint=f"install it again: unmoor engines install {self._engine.name}",
-            )
-        self.identity = identify(int(told["pid"]), self._mark)
-        return self
+        told: dict[str, Any] = json.loads(_pipe(self._supervisor.stdout).readline() or "{}")
+        return told or {"error": "its supervisor ended before it had started"}
 
     def __exit__(self, *_: object) -> None:
         self.stop()
 
     def alive(self) -> bool:
-        """Whether the engine's own process still runs. Its supervisor outlives it by the seconds it takes to clean up."""
+        """Whether the engine's own process still runs. Its supervisor outlives it by the seconds of its sweep."""
         if self._supervisor is None or self._supervisor.poll() is not None or self.identity is None:
             return False
-        return identify(self.identity.pid, self.identity.mark) == self.identity
+        return runs(self.identity)
 
     def check_alive(self) -> None:
         """Raises EngineDiedError, with the engine's own words turned into ours, when it has ended."""
@@ -94,27 +111,44 @@ class RunningEngine:
             raise died(self._engine, tail(self.log_path), log_path=self.log_path, code=self._exit_code())
 
     def stop(self) -> None:
-        """Ends the engine and all that carries its mark, and returns when they have gone. Twice is no harm."""
+        """Ends the engine and all that came from it, and returns when they have gone. Twice is no harm."""
         supervisor, self._supervisor = self._supervisor, None
         if supervisor is None:
             return
-        _pipe(supervisor.stdin).close()
+        self._family(supervisor.pid if supervisor.poll() is None else None)
+        with suppress(BrokenPipeError):  # it was killed before it had read all of its order
+            _pipe(supervisor.stdin).close()
         try:
             supervisor.wait(GRACE_S * 2)
         except subprocess.TimeoutExpired:
             supervisor.kill()
             supervisor.wait()
         _pipe(supervisor.stdout).close()
+        if supervisor.returncode < 0:  # it was killed, and has swept nothing
+            end_all(lambda: {*filter(runs, self._seen), *self._family(None)}, within_s=GRACE_S)
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
     def children(self) -> tuple[Identity, ...]:
         """Every process of this engine that still runs."""
-        return marked(self._mark)
+        return self._family(self._supervisor.pid if self._supervisor else None)
+
+    def _family(self, supervisor: int | None) -> tuple[Identity, ...]:
+        found = family(self._mark, leader=self.identity, supervisor=supervisor)
+        self._seen |= frozenset(found)  # without its supervisor, an orphan in another session is known no other way
+        return found
 
     def _exit_code(self) -> int | None:
         if self._supervisor is None:
             return None
         told = _pipe(self._supervisor.stdout).readline()
         return json.loads(told).get("exit") if told else None
+
+
+def _passed_on() -> dict[str, str]:
+    """What an engine inherits, and a lasting place for what torch compiles: by default that lies in TMPDIR."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unmoor" / "torchinductor"
+    kept = {name: os.environ[name] for name in PASSED_ON & os.environ.keys()}
+    return {"TORCHINDUCTOR_CACHE_DIR": str(cache)} | kept
 
 
 @contextmanager

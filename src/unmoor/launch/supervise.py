@@ -11,66 +11,106 @@ import ctypes
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
-from unmoor.launch.identity import MARK, identify, marked, send
+from unmoor.launch.family import POLL_S, end_all, family, mapped_names, shared_memory_names, unlink_shared
+from unmoor.launch.identity import MARK, Identity, identify
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
-POLL_S = 0.05
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2): the engine's orphans become this process's children, and so are found
 STRAGGLERS_S = 2.0
+KILL_S = 3.0
 
 
 def main() -> int:
     """The exit code: 0 when the engine was ended as asked, 1 when it ended by itself."""
-    signal.signal(signal.SIGTERM, _leave)
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, _leave)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
     order = json.loads(_first_line())
-    with open(order["log_path"], "ab", opener=_private) as log:
-        try:
-            child = subprocess.Popen(  # noqa: S603 - the command line is an adapter's, no shell is involved
-                order["argv"],
-                env={**order["env"], MARK: order["mark"]},
-                cwd=order["cwd"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - this process has one thread
-            )
-        except OSError as error:
-            _tell({"error": str(error)})
-            return 1
+    shared_before = shared_memory_names()
+    temporary = Path(order["temporary"])
     try:
-        identity = identify(child.pid, order["mark"])
-        _tell({"pid": child.pid, "started_ticks": identity.started_ticks if identity else None})
+        temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+        child = _start(order)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        _tell({"error": str(error)})
+        return 1
+    try:
+        leader = identify(child.pid, order["mark"])
+        _tell({"pid": child.pid, "started_ticks": leader.started_ticks if leader else None})
         ended = _wait(child)
     finally:
-        end(child, mark=order["mark"], grace_s=order["grace_s"])
+        for signum in (signal.SIGTERM, signal.SIGHUP):  # it is ending already, and must not leave that half done
+            signal.signal(signum, signal.SIG_IGN)
+        end(child, leader, mark=order["mark"], grace_s=order["grace_s"], shared_before=shared_before)
+        shutil.rmtree(temporary, ignore_errors=True)
     _tell({"exit": child.returncode})
     return 1 if ended else 0
 
 
-def end(child: subprocess.Popen[bytes], *, mark: str, grace_s: float) -> None:
-    """Asks the engine to end, waits `grace_s`, and then kills what still carries its mark.
+def _start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
+    with open(order["log_path"], "ab", opener=_private) as log:
+        return subprocess.Popen(  # noqa: S603 - the command line is an adapter's, no shell is involved
+            order["argv"],
+            env={**order["env"], "TMPDIR": order["temporary"], MARK: order["mark"]},
+            cwd=order["cwd"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - this process has one thread
+        )
 
-    The engine ends its own children when asked; killing them at once would only fill its log with complaints.
+
+def end(
+    child: subprocess.Popen[bytes], leader: Identity | None, *, mark: str, grace_s: float, shared_before: frozenset[str]
+) -> None:
+    """Asks the engine to end, waits `grace_s`, then kills what is left of it and unlinks the shared memory it leaves.
+
+    The engine ends its own children when asked; killing them at once would only fill its log with complaints. It is
+    waited for last: until then nobody else can have its id, which is also its session's.
     """
-    if child.poll() is None:
-        child.terminate()
-        try:
-            child.wait(grace_s)
-        except subprocess.TimeoutExpired:
-            child.kill()
-    deadline = time.monotonic() + (STRAGGLERS_S if child.returncode is not None else 0)
-    while (left := marked(mark)) and time.monotonic() < deadline:
+    shared: set[str] = set()
+
+    def left() -> tuple[Identity, ...]:
+        found = family(mark, leader=leader, supervisor=os.getpid())
+        shared.update(mapped_names(found))
+        return found
+
+    if _runs(child):
+        left()
+        os.kill(child.pid, signal.SIGTERM)
+        if not _ended_within(child, grace_s):
+            os.kill(child.pid, signal.SIGKILL)
+    deadline = time.monotonic() + STRAGGLERS_S
+    while left() and time.monotonic() < deadline:
         time.sleep(POLL_S)
-    for process in left:
-        send(signal.SIGKILL, process)
+    end_all(left, within_s=KILL_S)
     child.wait()
+    unlink_shared(shared - shared_before)
+
+
+def _runs(child: subprocess.Popen[bytes]) -> bool:
+    """Whether it has not ended; it is not waited for."""
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+
+def _ended_within(child: subprocess.Popen[bytes], limit_s: float) -> bool:
+    deadline = time.monotonic() + limit_s
+    while _runs(child):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
 
 
 def _wait(child: subprocess.Popen[bytes]) -> bool:
@@ -106,7 +146,11 @@ def _tell(what: dict[str, int | str | None]) -> None:
 
 def _die_with_parent() -> None:
     """The last resort, should this process itself be killed: the kernel then kills the engine."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value)
 
 
 def _private(path: str, flags: int) -> int:
