@@ -62,6 +62,7 @@ subprocess.run([sys.executable, "-c", orphans, sleeps], env={})
 NEVER_ANSWERS = "import time; time.sleep(600)"
 DIES = "import sys; print('engine: boom, the widget is missing', flush=True); sys.exit(3)"
 DIES_UNKNOWN = "import sys; print('last words nobody knows', flush=True); sys.exit(3)"
+CRASHES = "import os; print('loading', flush=True); os.kill(os.getpid(), 11)"
 KILLED = "import os; print('loading', flush=True); os.kill(os.getpid(), 9)"
 
 

