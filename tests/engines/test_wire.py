@@ -293,6 +293,24 @@ def test_an_answer_in_one_piece_is_no_error() -> None:
     assert reading.usage == Usage(input_tokens=20, output_tokens=8)
 
 
+@pytest.mark.parametrize("count", [-1, 10**30, True, 3.0, "3", None, [3]])
+def test_a_count_that_cannot_be_one_is_none(count: object) -> None:
+    said = data({"choices": [], "usage": {"prompt_tokens": count, "completion_tokens": 3}})
+    assert read_stream(timed(said)).usage == Usage(output_tokens=3)
+
+
+@pytest.mark.parametrize("depth", [500, 5_000, 500_000])
+@pytest.mark.parametrize("shape", [(b"[", b"]"), (b'{"error":', b"}"), (b'{"usage":', b"}")])
+def test_no_depth_of_nesting_raises(depth: int, shape: tuple[bytes, bytes]) -> None:
+    body = shape[0] * depth + b"1" + shape[1] * depth
+    assert read_body(body).error is not None
+    read_stream([(1, b"data: " + body + b"\n\n"), (2, b"event: error\ndata: " + body)])
+
+
+def test_a_byte_order_mark_before_a_stream_is_not_part_of_it() -> None:
+    assert read_stream(timed(b"\xef\xbb\xbf" + WHOLE[0], *WHOLE[1:])) == read_stream(timed(*WHOLE))
+
+
 def test_a_chat_body_asks_for_a_stream_with_usage() -> None:
     assert json.loads(chat_body("m", "Grüße", 8)) == {
         "model": "m",

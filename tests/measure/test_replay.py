@@ -5,7 +5,9 @@ Times are asserted from below and by order, never tightly: a noisy machine may b
 
 from __future__ import annotations
 
+import codecs
 import gc
+import gzip
 import json
 import os
 import signal
@@ -14,7 +16,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 
 import pytest
@@ -207,7 +209,7 @@ def test_a_server_that_accepts_nothing_refuses() -> None:
 
 
 @contextmanager
-def raw_server(*answers: bytes, reset: bool = False) -> Iterator[str]:
+def raw_server(*answers: bytes, reset: bool = False, pause_s: float = 0.02) -> Iterator[str]:
     """A server that says these bytes, whatever it is asked, one write each, and closes."""
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -215,9 +217,10 @@ def raw_server(*answers: bytes, reset: bool = False) -> Iterator[str]:
         connection, _ = listener.accept()
         with connection:
             connection.recv(1 << 16)
-            for answer in answers:
-                connection.sendall(answer)
-                time.sleep(0.02)
+            with suppress(ConnectionError):  # the client may have had enough
+                for answer in answers:
+                    connection.sendall(answer)
+                    time.sleep(pause_s)
             if reset:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -256,6 +259,60 @@ def test_every_way_to_frame_an_answer_is_understood(answers: tuple[bytes, ...]) 
         records, _ = play(url)
     assert (records[0].outcome, records[0].error) == (Outcome.OK, None)
     assert len(records[0].chunk_at_ns) == 1
+
+
+def with_length(status: bytes, body: bytes, headers: bytes = b"") -> bytes:
+    return b"HTTP/1.1 %b\r\n%bContent-Length: %d\r\n\r\n%b" % (status, headers, len(body), body)
+
+
+DEEP_USAGE = b'data: {"choices":[],"usage":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001 + b"\n\n"
+HOSTILE = [
+    (with_length(b"200 OK", DEEP_USAGE), Outcome.STREAM_ERROR, "is not a chunk of a completion"),
+    (with_length(b"200 OK", DEEP_USAGE.rstrip()), Outcome.CUT, "ended without a finish_reason"),
+    (with_length(b"500 X", b"[" * 60_000 + b"]" * 60_000), Outcome.HTTP_ERROR, "[["),
+    (with_length(b"500 X", b"e" * 5_000_000), Outcome.HTTP_ERROR, "eee"),
+    (
+        b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nxxxx",
+        Outcome.HTTP_ERROR,
+        "the server wants to speak another protocol",
+    ),
+    (
+        with_length(b"200 OK", gzip.compress(STREAM), b"Content-Encoding: gzip\r\n"),
+        Outcome.STREAM_ERROR,
+        "the answer is compressed with gzip",
+    ),
+    (with_length(b"400 X", gzip.compress(b"no"), b"Content-Encoding: gzip\r\n"), Outcome.HTTP_ERROR, "compressed"),
+]
+
+
+@pytest.mark.parametrize(("answer", "outcome", "said"), HOSTILE, ids=[str(row[0][:60]) for row in HOSTILE])
+def test_a_hostile_answer_is_a_failure_of_its_own_and_nothing_more(answer: bytes, outcome: Outcome, said: str) -> None:
+    with raw_server(answer) as url:
+        records, _ = play(url)
+    assert records[0].outcome is outcome
+    assert said in (records[0].error or "")
+    assert len(records[0].error or "") <= 300
+
+
+def test_a_second_answer_on_the_connection_adds_nothing_to_the_first() -> None:
+    answer = with_length(b"200 OK", STREAM)
+    with raw_server(answer + answer + b"nonsense") as url:
+        records, _ = play(url)
+    assert (records[0].outcome, len(records[0].chunk_at_ns)) == (Outcome.OK, 1)
+
+
+def test_a_byte_order_mark_costs_no_token() -> None:
+    with raw_server(with_length(b"200 OK", codecs.BOM_UTF8 + STREAM)) as url:
+        records, _ = play(url)
+    assert (records[0].outcome, len(records[0].chunk_at_ns)) == (Outcome.OK, 1)
+
+
+def test_an_answer_without_an_end_is_broken_off_before_it_fills_the_memory() -> None:
+    megabyte = b": " + b"x" * (1 << 20) + b"\n\n"
+    with raw_server(b"HTTP/1.1 200 OK\r\n\r\n", *([megabyte] * 100), pause_s=0.0) as url:
+        records, _ = play(url, timeout_s=30.0)
+    assert records[0].outcome is Outcome.STREAM_ERROR
+    assert records[0].error == "an answer of more than 64 MiB"
 
 
 @pytest.mark.parametrize("reset", [False, True])
@@ -351,6 +408,28 @@ def test_ctrl_c_ends_in_good_order_and_leaves_the_handler_as_it_was() -> None:
         presser.join()
     assert [record.outcome for record in records] == [Outcome.CANCELLED]
     assert report.partial
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_before_the_loop_is_there_is_not_lost() -> None:
+    presses: list[str] = []
+
+    def press(phase: str, found: dict[str, int]) -> None:
+        # Python drops what is raised in here, as it does in destructors.
+        if phase == "start" and found["generation"] == 2 and not presses:
+            presses.append(phase)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with FakeEngine(script()) as engine:
+        target, nothing = Target(url=engine.url, served_name="fake"), list[Record]()
+        gc.callbacks.append(press)
+        try:
+            report = replay(target, plan(3, gap_s=60.0), sink=nothing.append, timeout_s=60.0)
+        finally:
+            gc.callbacks.remove(press)
+    assert presses
+    assert (report.partial, report.requests, nothing) == (True, 0, [])
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Final
@@ -19,6 +20,12 @@ _TOKEN_FIELDS: Final = ("content", "reasoning", "reasoning_content", "tool_calls
 _MESSAGE_CHARACTERS: Final = 300
 _ECHO_CHARACTERS: Final = 16
 _SHORTEST_ECHO_CHARACTERS: Final = 8
+_MOST_TOKENS: Final = 10**9
+"""A count above this is no count: it would drown every sum that it is in."""
+
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What JSON from elsewhere can raise; the last one by being nested deeper than the interpreter goes."""
+
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 
 
@@ -177,10 +184,10 @@ def read_body(body: bytes) -> BodyReading:
     """
     try:
         found = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except _UNREADABLE:
         return BodyReading(error=_one_line(body.decode("utf-8", "replace")) or "an empty answer")
     if not isinstance(found, dict):
-        return BodyReading(error=_one_line(str(found)))
+        return BodyReading(error=_one_line(_as_text(found)))
     choices = found.get("choices")
     if isinstance(choices, list) and choices and not found.get("error"):
         first = choices[0] if isinstance(choices[0], dict) else {}
@@ -214,8 +221,8 @@ def _encode(ask: _Ask, *, stream: bool, ignore_eos: bool, seed: int | None) -> b
 
 def _events(body: bytes) -> Iterator[tuple[int, bytes, bytes]]:
     """Each event as (offset where it is complete, its name, its data); those without data are none."""
-    start, name, content = 0, b"", list[bytes]()
-    for match in _LINE_END.finditer(body):
+    start, name, content = len(BOM_UTF8) if body.startswith(BOM_UTF8) else 0, b"", list[bytes]()
+    for match in _LINE_END.finditer(body, start):
         line, start = body[start : match.start()], match.end()
         if not line:
             if content:
@@ -245,7 +252,7 @@ def _take(line: bytes, name: bytes, content: list[bytes]) -> bytes:
 def _whole(content: bytes) -> bool:
     try:
         return content.strip() == b"[DONE]" or isinstance(msgspec.json.decode(content), dict)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except _UNREADABLE:
         return False
 
 
@@ -255,7 +262,7 @@ def _chunk(name: bytes, content: bytes) -> tuple[_Chunk | None, str | None]:
         return None, read_body(content).error or "an error event without a message"
     try:
         chunk = _read_chunk(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except _UNREADABLE:
         # Never quoted: an event carries text of an answer.
         return None, f"an event of {len(content)} bytes is not a chunk of a completion"
     if chunk.error or chunk.object == "error" or (chunk.choices is None and chunk.message):
@@ -285,7 +292,9 @@ def _usage(block: object) -> Usage | None:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= _MOST_TOKENS else None
 
 
 def _message(found: dict[str, Any]) -> str:
@@ -294,7 +303,14 @@ def _message(found: dict[str, Any]) -> str:
         said = error.get("message") or error.get("type") or error.get("code")
     else:
         said = error or found.get("message") or found.get("detail")
-    return _one_line(str(said)) if said else "an error without a message"
+    return _one_line(_as_text(said)) if said else "an error without a message"
+
+
+def _as_text(value: object) -> str:
+    try:
+        return str(value)
+    except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
+        return "an error that cannot be shown"
 
 
 def _one_line(text: str) -> str:

@@ -15,6 +15,8 @@ from unmoor.measure.load import PlannedRequest
 _OK = 200
 _INFORMATIONAL = range(100, 200)
 _ERROR_BODY_BYTES = 1 << 16
+_ANSWER_BYTES = 64 << 20
+"""What one answer may bring, some 250 000 events: a server that never ends must not take the client's memory."""
 
 
 class Exchange(asyncio.Protocol):
@@ -31,9 +33,11 @@ class Exchange(asyncio.Protocol):
         self.body: list[tuple[int, bytes]] = []
         self.status: int | None = None
         self.complete = False
-        self.garbage = False
+        self.unreadable: str | None = None
+        self.encoding: str | None = None
         self.abandoned = False
-        self._now = 0
+        self._read: list[bytes] = []
+        self._bytes = 0
         self._length_known = False
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
@@ -61,16 +65,33 @@ class Exchange(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio with what one read brought."""
-        self._now = monotonic_ns()
+        now = monotonic_ns()
         if self.first_byte_at_ns is None:
-            self.first_byte_at_ns = self._now
+            self.first_byte_at_ns = now
+        self._bytes += len(data)
         try:
             if self._parser is not None:
                 self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.unreadable = "the server wants to speak another protocol"
         except httptools.HttpParserError:
-            self.garbage = True
-        if self.complete or self.garbage:
-            self._end(self._now)
+            # What follows a whole answer is not part of it, whatever it is.
+            self.unreadable = None if self.complete else "the answer is not HTTP"
+        if self._read:
+            self.body.append((now, b"".join(self._read)))
+            self._read.clear()
+        if self.complete or self.unreadable or self._has_enough():
+            self._end(now)
+
+    def _has_enough(self) -> bool:
+        if self.status not in {None, _OK}:
+            return self._bytes > _ERROR_BODY_BYTES
+        return self.too_long
+
+    @property
+    def too_long(self) -> bool:
+        """Whether it was ended for its size."""
+        return self._bytes > _ANSWER_BYTES
 
     def connection_lost(self, error: Exception | None) -> None:
         """Called by asyncio when the connection is gone: the end of an answer without a length (RFC 9112, 6.3)."""
@@ -82,19 +103,22 @@ class Exchange(asyncio.Protocol):
         """Called by the parser; finds out whether this answer says where it ends."""
         if name.lower() == b"content-length" or (name.lower() == b"transfer-encoding" and b"chunked" in value.lower()):
             self._length_known = True
+        if name.lower() == b"content-encoding" and value.strip().lower() not in {b"", b"identity"}:
+            self.encoding = value.decode("latin-1")[:32]
 
     def on_headers_complete(self) -> None:
         """Called by the parser when the status and headers are there."""
-        if self._parser is not None:
+        if self._parser is not None and not self.complete:
             self.status = self._parser.get_status_code()
 
     def on_body(self, body: bytes) -> None:
         """Called by the parser with body bytes, already out of their HTTP chunks."""
-        self.body.append((self._now, body))
+        if not self.complete:  # what a second answer says is nobody's
+            self._read.append(body)
 
     def on_message_complete(self) -> None:
         """Called by the parser at the end of an answer; one that only informs is followed by the real one."""
-        if self.status in _INFORMATIONAL:
+        if self.status in _INFORMATIONAL and not self.complete:
             self.status, self._length_known = None, False
         else:
             self.complete = True
@@ -155,18 +179,31 @@ def refused(request: PlannedRequest, scheduled_at_ns: int, reason: str) -> Recor
 
 def _judge(exchange: Exchange) -> tuple[StreamReading, Outcome, str | None]:
     nothing = StreamReading()
-    if exchange.garbage:
-        return nothing, Outcome.HTTP_ERROR, "the answer is not HTTP"
+    if exchange.unreadable is not None:
+        return nothing, Outcome.HTTP_ERROR, exchange.unreadable
     if exchange.status is None:
         return nothing, Outcome.CUT, "the connection ended before an answer"
     if exchange.status != _OK:
         body = b"".join(piece for _, piece in exchange.body)[:_ERROR_BODY_BYTES]
-        return nothing, Outcome.HTTP_ERROR, read_body(body).error or "an error without a message"
+        said = f"an error compressed with {exchange.encoding}" if exchange.encoding else read_body(body).error
+        return nothing, Outcome.HTTP_ERROR, said or "an error without a message"
+    fault = _no_stream(exchange)
+    if fault is not None:
+        return nothing, Outcome.STREAM_ERROR, fault
+    return _judge_stream(exchange, read_stream(exchange.body))
+
+
+def _no_stream(exchange: Exchange) -> str | None:
+    """Why an answer with the right status is not a stream of events; None for one that may be."""
+    if exchange.too_long:
+        return f"an answer of more than {_ANSWER_BYTES >> 20} MiB"
+    if exchange.encoding is not None:
+        return f"the answer is compressed with {exchange.encoding}, which was not asked for"
     if exchange.body and exchange.body[0][1].lstrip().startswith(b"{"):
         # A stream of events never begins with a brace: the server answered in one piece.
         error = read_body(b"".join(piece for _, piece in exchange.body)).error
-        return nothing, Outcome.STREAM_ERROR, error or "answered in one piece, so there is no time to first token"
-    return _judge_stream(exchange, read_stream(exchange.body))
+        return error or "answered in one piece, so there is no time to first token"
+    return None
 
 
 def _judge_stream(exchange: Exchange, reading: StreamReading) -> tuple[StreamReading, Outcome, str | None]:

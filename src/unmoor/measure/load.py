@@ -34,7 +34,8 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     """How a replay went, as a client: the engine's figures are in the records.
 
-    `requests` were recorded out of `planned`; fewer than planned means `partial`: it was stopped. `failures` are those
+    `requests` were recorded out of `planned`; `partial` means that it was stopped, and is
+    always so when they are fewer. `failures` are those
     recorded that did not end well, cancelled ones included.
     `offered_rps` is the rate of the schedule and `achieved_rps` that of the sending, each as gaps per second between
     the first and the last request; None under two requests or when all fall on one moment.

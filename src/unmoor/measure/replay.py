@@ -52,10 +52,26 @@ def replay(
     address = address_of(target)
     requests = sorted(planned, key=lambda request: request.due_s)
     wires = [request_bytes(target, address, request) for request in requests]
-    run = _Run(address, list(zip(requests, wires, strict=True)), sink, timeout_s, stop)
-    with _collector_off():
-        asyncio.run(run.play())
+    with _ctrl_c() as pressed:
+        run = _Run(address, list(zip(requests, wires, strict=True)), sink, timeout_s, stop)
+        with _collector_off():
+            asyncio.run(run.play(pressed))
+    # Pressed after the last request it still means: stop here.
+    run.partial = run.partial or pressed.seen
     return _report(run, slo)
+
+
+class _Pressed:
+    """Whether Ctrl-C was pressed, and what is to be done about it once something can be."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        self.then: Callable[[], object] | None = None
+
+    def see(self) -> None:
+        self.seen = True
+        if self.then is not None:
+            self.then()
 
 
 class _Run:
@@ -87,16 +103,20 @@ class _Run:
         self._tasks: set[asyncio.Task[None]] = set()
         self._flying: set[Exchange] = set()
 
-    async def play(self) -> None:
+    async def play(self, pressed: _Pressed) -> None:
         """Sends everything and returns when every request has ended."""
+        loop = asyncio.get_running_loop()
+        pressed.then = lambda: loop.call_soon_threadsafe(self._halt)
+        if pressed.seen:
+            self._halt()
         self.started_at_ns = monotonic_ns() + round(_CONNECT_AHEAD_S * 1e9)
         heart = asyncio.create_task(self._beat())
-        with self._ctrl_c():
-            await self._dispatch()
-            while self._tasks:
-                await asyncio.wait(self._tasks)
+        await self._dispatch()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
         heart.cancel()
         await asyncio.wait([heart])
+        pressed.then = None
         self.ended_at_ns = monotonic_ns()
         if self._fault is not None:
             raise self._fault
@@ -209,24 +229,28 @@ class _Run:
         if self._fault is None:
             self._sink(record)
 
-    @contextmanager
-    def _ctrl_c(self) -> Iterator[None]:
-        """The first Ctrl-C stops the run in good order; the second is Python's own."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = signal.getsignal(signal.SIGINT)
-        loop = asyncio.get_running_loop()
 
-        def stop(_signal: int, _frame: object) -> None:
-            signal.signal(signal.SIGINT, before)
-            loop.call_soon_threadsafe(self._halt)
+@contextmanager
+def _ctrl_c() -> Iterator[_Pressed]:
+    """The first Ctrl-C stops the run in good order; the second is Python's own.
 
-        signal.signal(signal.SIGINT, stop)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
+    Held from before the loop is there: raised while the collector or a destructor runs, Ctrl-C would be swallowed.
+    """
+    pressed = _Pressed()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(_signal: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        pressed.see()
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
