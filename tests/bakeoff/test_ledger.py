@@ -45,9 +45,27 @@ def test_what_we_cut_off_ourselves_is_still_to_be_sent_and_a_failure_is_not() ->
         index: Record(index=index, outcome=outcome, scheduled_at_ns=0)
         for index, outcome in enumerate((Outcome.OK, Outcome.CANCELLED, Outcome.TIMEOUT))
     }
-    assert ledger.missing(records, 4) == (1, 3)
+    assert ledger.missing(records, 4, whole=True) == ledger.missing(records, 4, whole=False) == (1, 3)
     kept = ledger.Kept(records={"e 1 | defaults | 0": records}, events=(), expected=4)
     contender = ledger.Contender(engine="e", title="E", version="1", weights="")
     (block,) = kept.blocks_of(contender, "defaults")
     assert [record.index for record in block.records] == [0, 2]
     assert not block.complete
+
+
+def test_what_met_no_engine_is_owed_again_where_the_engine_did_not_outlive_the_block() -> None:
+    name = "e 1 | defaults | 0"
+    records = {
+        index: Record(index=index, outcome=outcome, scheduled_at_ns=0)
+        for index, outcome in enumerate((Outcome.OK, Outcome.CUT, Outcome.REFUSED, Outcome.HTTP_ERROR))
+    }
+    begun = Event(kind="block_started", at="", block=name)
+    ended = Event(kind="block_finished", at="", block=name)
+    assert ledger.whole_blocks([begun, ended]) == {name}
+    assert ledger.whole_blocks([begun, ended, begun]) == frozenset()
+    assert ledger.missing(records, 4, whole=True) == ()
+    assert ledger.missing(records, 4, whole=False) == (1, 2)
+    contender = ledger.Contender(engine="e", title="E", version="1", weights="")
+    for events, indexes in (((begun,), [0, 3]), ((begun, ended), [0, 1, 2, 3])):
+        (block,) = ledger.Kept(records={name: records}, events=events, expected=4).blocks_of(contender, "defaults")
+        assert [record.index for record in block.records] == indexes

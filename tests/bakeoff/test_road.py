@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -246,3 +247,68 @@ def test_engines_are_ranked_tuned_against_tuned_and_only_at_one_precision(
     else:
         assert end.result.verdict.startswith("NOT COMPARABLE")
         assert {found.finding for found in versus.comparisons} == {Finding.NOT_COMPARABLE}
+
+
+def _kill_engine_of(runs: Path, trial: str) -> threading.Thread:
+    """Kills the engine that measures `trial` once the block has a record, by a thread of its own."""
+
+    def kill() -> None:
+        for _ in range(3000):
+            for path in runs.glob("*/records.jsonl"):
+                if any(f"| {trial} |" in block for block, _ in lines(path.parent)):
+                    told = (path.parent / "events.jsonl").read_text().splitlines()
+                    begun = [event for event in map(json.loads, told) if event["kind"] == "block_started"]
+                    _kill_by_command(begun[-1]["details"]["argv"])
+                    return
+            time.sleep(0.01)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    return killer
+
+
+def _kill_by_command(argv: list[str]) -> None:
+    wanted = b"\0".join(word.encode() for word in argv) + b"\0"
+    (pid,) = [
+        int(folder.name)
+        for folder in Path("/proc").iterdir()
+        if folder.name.isdigit() and _command_of(folder) == wanted
+    ]
+    os.kill(pid, signal.SIGKILL)
+
+
+def _command_of(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize("trial", [DEFAULTS, "prefix_caching=true"])
+def test_what_met_a_dead_engine_is_sent_again_and_its_block_was_not_finished(tmp_path: Path, trial: str) -> None:
+    text = PLAN.replace("blocks = 2", "blocks = 1").replace("rate_rps = 20.0", "rate_rps = 8.0")
+    killer = _kill_engine_of(tmp_path, trial)
+    end, _ = run(tmp_path, plan_text=text)
+    killer.join()
+    assert end.error is not None
+    assert end.error.exit_code == 1
+    assert not end.result.finished
+    events = [json.loads(line) for line in (end.path / "events.jsonl").read_text().splitlines()]
+    name = f"scripted 1 | {trial} | 0"
+    assert [e["kind"] for e in events if e["block"] == name and e["kind"] != "other_work"] == [
+        "block_started", "engine_died",
+    ]  # fmt: skip
+    report = end.result.engines[0].trial(trial)
+    assert report is not None
+    assert report.failures == 0, "no request that met no engine is held against it"
+    again, _ = run(tmp_path, plan_text=text)
+    assert again.error is None
+    assert again.result.finished
+    answered = Counter(
+        (line["block"], line["record"]["index"])
+        for line in map(json.loads, (end.path / "records.jsonl").read_text().splitlines())
+        if line["record"]["outcome"] == "ok"
+    )
+    assert {index for block, index in answered if block == name} == set(range(8))
+    assert set(answered.values()) == {1}, "what was answered is not sent again"
+    assert all(t.failures == 0 for t in again.result.engines[0].trials)

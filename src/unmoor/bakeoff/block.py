@@ -8,18 +8,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unmoor.bakeoff.ledger import Contender, block_name, missing, note_other_work
+from unmoor.bakeoff.ledger import Contender, block_name, missing, note_death, note_other_work, whole_blocks
 from unmoor.bakeoff.other_work import OtherWork
 from unmoor.bakeoff.result import Trial
 from unmoor.core.errors import EngineDiedError
 from unmoor.core.plan import Setting
 from unmoor.core.plural import plural
-from unmoor.core.record import Record
+from unmoor.core.record import Outcome, Record
 from unmoor.core.slo import Slo
 from unmoor.core.traffic import Request, Segment
 from unmoor.engines.contract import Engine, LaunchSpec
 from unmoor.launch.process import RunningEngine, free_port, launch
-from unmoor.measure.load import PlannedRequest, Target
+from unmoor.measure.load import PlannedRequest, ReplayReport, Target
 from unmoor.measure.replay import replay
 from unmoor.measure.run_store import RunStore
 from unmoor.traffic.words import prompt_text
@@ -29,6 +29,8 @@ REQUEST_S = 180.0
 _PROBE_TOKENS = 64
 _WARM_ANSWER_TOKENS = 8
 _CONTEXT_STEP = 256
+_DYING_S = 1.5  # a server may outlive the engine behind it by so much
+_LOOK_AGAIN_S = 0.05
 _CONTEXT_SPARE = 128  # for the chat template and the warm-up's own lengths
 
 Say = Callable[[str], None]
@@ -73,14 +75,16 @@ class BlockPlan:
 
 def owed_of(plan: BlockPlan, store: RunStore) -> tuple[int, ...]:
     """The requests of a block that are still to be sent, by index; empty for one that is whole. Raises RunError."""
-    return missing(store.records(plan.name), len(plan.requests))
+    whole = plan.name in whole_blocks(store.events())
+    return missing(store.records(plan.name), len(plan.requests), whole=whole)
 
 
 def measure_block(plan: BlockPlan, store: RunStore, say: Say) -> None:
     """Measures what a block still owes; nothing for one that is whole already.
 
     Every record goes to the store as its request ends. Raises EngineDiedError when the engine does not start, answers
-    no warm-up or has ended under the load (then its failures stand); Stopped at Ctrl-C.
+    no warm-up or has ended under the load: then the block is not finished, the death is noted, and what met no engine
+    is owed again. Raises Stopped at Ctrl-C.
     """
     owed = owed_of(plan, store)
     if not owed:
@@ -89,12 +93,12 @@ def measure_block(plan: BlockPlan, store: RunStore, say: Say) -> None:
     title = f"{plan.entrant.contender.title} {plan.trial.name}, repeat {plan.repeat + 1}"
     say(f"{title}: starting" + (f", {len(owed)} of {len(plan.requests)} requests still missing" if have else ""))
     started_s = time.monotonic()
-    log_path = store.path / "engine-logs" / f"{re.sub(r'[^a-z0-9.]+', '-', plan.name.lower())}.log"
+    log_path = store.log_path(f"{re.sub(r'[^a-z0-9.]+', '-', plan.name.lower())}.log")
     with launch(
         plan.entrant.engine,
         _spec(plan),
         plan.trial.settings,
-        log_path=log_path.absolute(),
+        log_path=log_path,
         ready_timeout_s=READY_S,
         say=lambda _: None,
     ) as running:
@@ -113,11 +117,26 @@ def measure_block(plan: BlockPlan, store: RunStore, say: Say) -> None:
         note_other_work(store, plan.name, others.share())
         if report.partial:
             raise Stopped
+        _outlived(plan, report, running, store)
         store.block_finished(plan.name, report)
-        running.check_alive()
     took_s = time.monotonic() - started_s - ready_s
     failed = f", {report.failures} failed" if report.failures else ""
     say(f"{title}: ready in {ready_s:.1f} s, {plural(report.requests, 'request')} in {took_s:.1f} s{failed}")
+
+
+def _outlived(plan: BlockPlan, report: ReplayReport, running: RunningEngine, store: RunStore) -> None:
+    """Nothing, for an engine that outlived its load. Notes the death and raises EngineDiedError for one that did not.
+
+    Where requests failed it is watched a while: an engine's death is seen by its clients first.
+    """
+    until_s = time.monotonic() + (_DYING_S if report.failures else 0.0)
+    while running.alive() and time.monotonic() < until_s:
+        time.sleep(_LOOK_AGAIN_S)
+    try:
+        running.check_alive()
+    except EngineDiedError as error:
+        note_death(store, plan.name, error.message)
+        raise
 
 
 def planned_requests(plan: BlockPlan, owed: Sequence[int], *, overhead_tokens: int) -> tuple[PlannedRequest, ...]:
@@ -208,7 +227,7 @@ def _ask(target: Target, request: Request, overhead: int, salt: str) -> Record:
     records: list[Record] = []
     prompt = prompt_text(request, overhead_tokens=overhead, salt=salt)
     planned = PlannedRequest(index=0, due_s=0.0, prompt=prompt, max_tokens=request.output_tokens, ignore_eos=True)
-    replay(target, [planned], sink=records.append, timeout_s=REQUEST_S)
-    if not records:
+    report = replay(target, [planned], sink=records.append, timeout_s=REQUEST_S)
+    if report.partial or not records or records[0].outcome is Outcome.CANCELLED:
         raise Stopped
     return records[0]

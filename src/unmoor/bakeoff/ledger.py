@@ -1,13 +1,13 @@
 """What a bake-off writes into its run directory beside the records, and reads back: enough to report for ever.
 
 traffic.json          lengths and arrivals of the requests, and their profile; no text
-events.jsonl          machine, contenders, trials, failed_trial, other_work, finished, among the store's own kinds
+events.jsonl          machine, contenders, trials, failed_trial, other_work, engine_died, finished; the store has more
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +44,27 @@ def block_name(contender: Contender, trial: str, repeat: int) -> str:
     return f"{contender.engine} {contender.version} | {trial} | {repeat}"
 
 
-def missing(records: dict[int, Record], expected: int) -> tuple[int, ...]:
-    """The indexes still to be sent: without a record, or cancelled by us, which says nothing of the engine."""
-    return tuple(
-        index for index in range(expected) if index not in records or records[index].outcome is Outcome.CANCELLED
-    )
+def missing(records: Mapping[int, Record], expected: int, *, whole: bool) -> tuple[int, ...]:
+    """The indexes still to be sent: those without a record that says something of the engine.
+
+    `whole`: the block was measured to its end, and the engine outlived it.
+    """
+    return tuple(index for index in range(expected) if index not in records or not _tells(records[index], whole=whole))
+
+
+def _tells(record: Record, *, whole: bool) -> bool:
+    """Whether a record says something of the engine: what we cancelled does not.
+
+    Nor does what found no engine, or was cut, in a block without an end: there the engine, or we, had ended.
+    """
+    nothing = {Outcome.CANCELLED} if whole else {Outcome.CANCELLED, Outcome.CUT, Outcome.REFUSED}
+    return record.outcome not in nothing
+
+
+def whole_blocks(events: Sequence[Event]) -> frozenset[str]:
+    """The blocks that were measured to an end which the engine outlived, and not begun again since."""
+    last = {event.block: event.kind for event in events if event.kind in {"block_started", "block_finished"}}
+    return frozenset(name for name, kind in last.items() if name is not None and kind == "block_finished")
 
 
 def keep_traffic(store: RunStore, profile: TrafficProfile, requests: Sequence[Request]) -> None:
@@ -101,6 +117,16 @@ def note_other_work(store: RunStore, block: str, share: float | None) -> None:
     """Notes the share of the processor others took during a block's traffic; None notes nothing. Raises RunError."""
     if share is not None:
         store.event("other_work", block=block, details={"share": share})
+
+
+def note_death(store: RunStore, block: str, reason: str) -> None:
+    """Notes that the engine ended under a block's load. Raises RunError."""
+    store.event("engine_died", block=block, details={"reason": reason})
+
+
+def deaths(events: Sequence[Event], block: str) -> int:
+    """How often the engine ended under a block's load."""
+    return sum(event.kind == "engine_died" and event.block == block for event in events)
 
 
 def note_finished(store: RunStore) -> None:
@@ -169,12 +195,12 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
     def _block(self, name: str, trial: str, repeat: int) -> Block:
         records = self.records[name]
+        whole = name in whole_blocks(self.events)
         return Block(
             trial=trial,
             repeat=repeat,
             expected=self.expected,
-            # A request that we cut off ourselves is still to be measured: it says nothing of the engine.
-            records=tuple(r for _, r in sorted(records.items()) if r.outcome is not Outcome.CANCELLED),
+            records=tuple(record for _, record in sorted(records.items()) if _tells(record, whole=whole)),
             resumed=any(event.block == name and event.details.get("resumed") is True for event in self.events),
             caveats=_told(self.events, name),
             other_work=_other_work(self.events, name),

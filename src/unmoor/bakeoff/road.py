@@ -24,6 +24,9 @@ from unmoor.traffic.shape import profile
 
 Say = Callable[[str], None]
 
+_DEATHS = 2
+"""Under so many loads of one block an engine must have died before its setting is to blame, and counts as refused."""
+
 
 @dataclass(frozen=True)
 class Order:
@@ -42,7 +45,8 @@ class Order:
 class RoadEnd:
     """How a bake-off ended. `result` holds what is measured so far; None only when nothing could be started.
 
-    `interrupted`: by Ctrl-C. `error`: the first engine that could not be measured with its defaults.
+    `interrupted`: by Ctrl-C. `error`: why the first engine that could not be measured with its defaults was not, or
+    that died under the load of a setting.
     """
 
     result: BakeoffResult
@@ -56,7 +60,8 @@ def run_bakeoff(order: Order, *, runs: Path, say: Say) -> RoadEnd:
 
     The run's directory is found by plan, traffic and machine under `runs`. Blocks that are whole are not measured
     again; of a block that was cut only the missing requests are sent. An engine that does not start with its defaults
-    stops itself, not the others; settings that an engine refuses are recorded as refused. Ctrl-C ends in good order.
+    stops itself, not the others; settings that an engine refuses are recorded as refused. One that dies under a load
+    leaves its block unfinished. Ctrl-C ends in good order.
 
     Raises RunError for a directory that cannot be used, and whatever the engines' environments raise.
     """
@@ -81,7 +86,7 @@ def run_bakeoff(order: Order, *, runs: Path, say: Say) -> RoadEnd:
             result=summarise(store),
             path=store.path,
             interrupted=interrupted,
-            error=next(iter(road.lost.values()), None),
+            error=next(iter((*road.lost.values(), *road.died.values())), None),
         )
 
 
@@ -93,6 +98,7 @@ class _Road:
         self.store = store
         self.say = say
         self.lost: dict[str, UnmoorError] = {}
+        self.died: dict[str, UnmoorError] = {}
         self._beware = beware
         self._begun = False
 
@@ -105,9 +111,10 @@ class _Road:
         except (Stopped, KeyboardInterrupt):
             self.say("interrupted: what was measured stays, and the same command resumes")
             return True
-        if not self.lost:
+        whole = not self.lost and not self.died
+        if whole:
             ledger.note_finished(self.store)
-        if not self._begun and not self.lost:
+        if whole and not self._begun:
             self.say("everything was measured before; nothing was run")
         return False
 
@@ -184,7 +191,8 @@ class _Road:
             self.say(f"beware: {text}")
 
     def _owes(self, block: BlockPlan) -> bool:
-        return not self._barred(block.entrant.contender, block.trial) and bool(owed_of(block, self.store))
+        barred = block.name in self.died or self._barred(block.entrant.contender, block.trial)
+        return not barred and bool(owed_of(block, self.store))
 
     def _barred(self, contender: Contender, trial: Trial) -> bool:
         refused = ledger.failed_of(self.store.events(), contender)
@@ -202,11 +210,16 @@ class _Road:
 
     def _measure(self, block: BlockPlan, place: str) -> None:
         contender, trial = block.entrant.contender, block.trial
+        before = ledger.deaths(self.store.events(), block.name)
         try:
             measure_block(block, self.store, lambda text: self.say(f"[{place}] {text}"))
         except EngineDiedError as error:
             reason = " ".join(part for part in (error.message, error.seen) if part)
-            if trial.name == DEFAULTS:
+            deaths = ledger.deaths(self.store.events(), block.name)
+            if trial.name != DEFAULTS and 0 < deaths < _DEATHS and deaths > before:
+                self.say(f"[{place}] {trial.name}: {reason}; what is missing is sent when this command is given again")
+                self.died[block.name] = error
+            elif trial.name == DEFAULTS:
                 self.say(f"[{place}] {reason}")
                 self.lost[contender.engine] = error
             else:

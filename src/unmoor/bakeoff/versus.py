@@ -24,7 +24,7 @@ def versus_of(tuned: Sequence[Tuned], *, default_engine: str) -> tuple[Versus, .
     if len(measured) < _A_CONTEST:
         return ()
     default = next((engine for engine in measured if engine.contender.engine == default_engine), measured[0])
-    return tuple(_versus(default, other) for other in measured if other is not default)
+    return tuple(versus_between(default, other) for other in measured if other is not default)
 
 
 def verdict_of(versus: Sequence[Versus], tuned: Sequence[Tuned]) -> str:
@@ -80,7 +80,8 @@ def name_of(engine: Tuned) -> str:
     return f"{engine.contender.title} {engine.contender.version}"
 
 
-def _versus(before: Tuned, after: Tuned) -> Versus:
+def versus_between(before: Tuned, after: Tuned) -> Versus:
+    """`after` against `before`, each at its best settings; not comparable at different or unknown precision."""
     weights = (before.contender.weights, after.contender.weights)
     comparable = weights[0] == weights[1] != ""
     found = compare(before.at_best, after.at_best, before.terms, margin=before.margin)

@@ -29,6 +29,7 @@ from unmoor.core.record import Record
 from unmoor.measure.load import ReplayReport
 
 _IDENTITY, _RECORDS, _EVENTS, _LOCK = "run.json", "records.jsonl", "events.jsonl", "run.lock"
+_LOGS = "engine-logs"
 _STARTED, _FINISHED = "block_started", "block_finished"
 _OWNER_ONLY = 0o600
 
@@ -147,6 +148,16 @@ class RunStore(StoredRun):
         except BaseException:
             os.close(lock)
             raise
+
+    def log_path(self, name: str) -> Path:
+        """Where an engine's log goes, absolute; its folder is there. Raises RunError where it cannot be written."""
+        path = (self.path / _LOGS / name).absolute()
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+        except OSError as error:
+            raise _refused(path, error) from error
+        return path
 
     def append(self, block: str, record: Record) -> None:
         """Hands one record to the kernel: from here it outlives this process. Raises RunError."""
