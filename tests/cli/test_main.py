@@ -10,7 +10,7 @@ from typing import Never
 import click
 import pytest
 
-from unmoor.cli.main import INTERRUPTED, VERBS, run, unmoor
+from unmoor.cli.main import INTERRUPTED, TERMINATED, VERBS, run, unmoor
 from unmoor.core.errors import PlanError, WorldError
 
 
@@ -132,3 +132,16 @@ def test_a_standard_output_that_takes_nothing_is_no_traceback(redirect: str) -> 
 
 def test_the_real_group_is_what_runs_by_default() -> None:
     assert unmoor.list_commands(click.Context(unmoor)) == list(VERBS)
+
+
+def test_a_polite_end_is_an_exception_so_that_what_is_under_way_is_ended() -> None:
+    code = (
+        "import time\nfrom unmoor.cli.main import unwind_on_sigterm\nunwind_on_sigterm()\n"
+        "try:\n    print('up', flush=True)\n    time.sleep(60)\nfinally:\n    print('ended', flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as us:
+        assert us.stdout is not None
+        assert us.stdout.readline() == "up\n"
+        us.terminate()
+        assert us.stdout.read() == "ended\n"
+    assert us.returncode == TERMINATED

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, NoReturn, cast
 
 import click
 
@@ -14,6 +15,7 @@ from unmoor.core.errors import UnmoorError
 from unmoor.core.nearest import did_you_mean
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+TERMINATED = 143  # 128 + SIGTERM
 TRACEBACK = "UNMOOR_TRACEBACK"
 
 
@@ -140,8 +142,18 @@ def _usage_error(error: click.ClickException) -> str:
     return "\n".join(lines)
 
 
+def unwind_on_sigterm() -> None:
+    """From now on SIGTERM leaves as an exception: what is under way is ended, and what was finished is kept."""
+
+    def leave(_signum: int, _frame: object) -> NoReturn:
+        sys.exit(TERMINATED)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
 def main() -> None:
     """Runs the command line and exits with its code."""
+    unwind_on_sigterm()
     code = run(sys.argv[1:])
     if sys.stdout is not None:  # None where the caller closed it
         code = _flushed(code)
