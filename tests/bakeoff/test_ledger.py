@@ -8,6 +8,7 @@ from unmoor.bakeoff import ledger
 from unmoor.bakeoff.result import Machine
 from unmoor.core.evidence import Caveat
 from unmoor.core.record import Outcome, Record
+from unmoor.measure.load import ReplayReport
 from unmoor.measure.run_store import Event
 
 BUSY = Caveat(code="busy_machine", text="busy")
@@ -22,6 +23,10 @@ def start(*caveats: Caveat) -> Event:
     return event("machine", machine=msgspec.to_builtins(machine))
 
 
+def kept(events: tuple[Event, ...]) -> ledger.Kept:
+    return ledger.Kept(records={}, events=events, expected=1)
+
+
 def test_a_start_that_measured_nothing_adds_no_doubt() -> None:
     measured = [start(), event("block_started"), start(BUSY)]
     found = ledger.machine_of(measured)
@@ -34,10 +39,18 @@ def test_a_start_that_measured_nothing_adds_no_doubt() -> None:
 
 
 def test_a_run_is_finished_for_those_who_took_part_at_its_last_start() -> None:
-    once = [event("contenders"), event("finished")]
-    assert ledger.finished(once)
-    assert not ledger.finished([*once, event("contenders")]), "another engine has come, and is not measured yet"
-    assert not ledger.finished([])
+    once = (event("contenders"), event("finished"))
+    assert ledger.finished(kept(once))
+    assert not ledger.finished(kept((*once, event("contenders")))), "another engine has come, and is not measured yet"
+    assert not ledger.finished(kept(()))
+
+
+def test_a_run_whose_records_are_gone_is_not_finished() -> None:
+    name = "e 1 | defaults | 0"
+    told = (event("contenders"), Event(kind="block_finished", at="", block=name), event("finished"))
+    assert not ledger.finished(kept(told))
+    record = Record(index=0, outcome=Outcome.OK, scheduled_at_ns=0)
+    assert ledger.finished(ledger.Kept(records={name: {0: record}}, events=told, expected=1))
 
 
 def test_what_we_cut_off_ourselves_is_still_to_be_sent_and_a_failure_is_not() -> None:
@@ -60,7 +73,9 @@ def test_what_met_no_engine_is_owed_again_where_the_engine_did_not_outlive_the_b
         for index, outcome in enumerate((Outcome.OK, Outcome.CUT, Outcome.REFUSED, Outcome.HTTP_ERROR))
     }
     begun = Event(kind="block_started", at="", block=name)
-    ended = Event(kind="block_finished", at="", block=name)
+    numbers = dict.fromkeys(ReplayReport.__struct_fields__[:13], 0)
+    report = {**numbers, "partial": False, "caveats": []}
+    ended = Event(kind="block_finished", at="", block=name, details={"report": report})
     assert ledger.whole_blocks([begun, ended]) == {name}
     assert ledger.whole_blocks([begun, ended, begun]) == frozenset()
     assert ledger.missing(records, 4, whole=True) == ()

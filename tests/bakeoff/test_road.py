@@ -295,7 +295,7 @@ def test_what_met_a_dead_engine_is_sent_again_and_its_block_was_not_finished(tmp
     assert not end.result.finished
     events = [json.loads(line) for line in (end.path / "events.jsonl").read_text().splitlines()]
     name = f"scripted 1 | {trial} | 0"
-    assert [e["kind"] for e in events if e["block"] == name and e["kind"] != "other_work"] == [
+    assert [e["kind"] for e in events if e.get("block") == name and e["kind"] != "other_work"] == [
         "block_started", "engine_died",
     ]  # fmt: skip
     report = end.result.engines[0].trial(trial)

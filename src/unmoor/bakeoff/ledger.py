@@ -7,20 +7,23 @@ events.jsonl          machine, contenders, trials, failed_trial, other_work, eng
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from unmoor.bakeoff.result import Block, Machine, Skipped, Trial
 from unmoor.core.errors import RunError
 from unmoor.core.evidence import Caveat
+from unmoor.core.plural import plural
 from unmoor.core.record import Outcome, Record
 from unmoor.core.traffic import Request, TrafficProfile
-from unmoor.measure.run_store import Event, RunStore, StoredRun
+from unmoor.measure.load import ReplayReport
+from unmoor.measure.run_store import Event, RunStore, StoredRun, unreadable
 
 _TRAFFIC = "traffic.json"
+_BLOCK = re.compile(r".+ \| .+ \| (0|[1-9][0-9]{0,5})", re.DOTALL)
 
 
 class Contender(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,16 +71,17 @@ def whole_blocks(events: Sequence[Event]) -> frozenset[str]:
 
 
 def keep_traffic(store: RunStore, profile: TrafficProfile, requests: Sequence[Request]) -> None:
-    """Writes the traffic once, whole or not at all. Raises RunError."""
+    """Writes the traffic, whole or not at all, where it is not there already as it must be. Raises RunError."""
     path = store.path / _TRAFFIC
-    if path.exists():
-        return
     bare = tuple(
         Request(arrival_s=r.arrival_s, input_tokens=r.input_tokens, output_tokens=r.output_tokens) for r in requests
     )
+    content = msgspec.json.encode(KeptTraffic(profile=profile, requests=bare))
     beside = path.with_suffix(".part")
     try:
-        beside.write_bytes(msgspec.json.encode(KeptTraffic(profile=profile, requests=bare)))
+        if path.is_file() and path.read_bytes() == content:
+            return
+        beside.write_bytes(content)
         beside.replace(path)
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error
@@ -90,7 +94,7 @@ def kept_traffic(stored: StoredRun) -> KeptTraffic:
         return msgspec.json.decode(path.read_bytes(), type=KeptTraffic)
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _unusable(path, str(error)) from error
 
 
@@ -134,10 +138,13 @@ def note_finished(store: RunStore) -> None:
     store.event("finished")
 
 
-def finished(events: Sequence[Event]) -> bool:
-    """Whether everything was measured of those who took part at the last start."""
-    kinds = [event.kind for event in events if event.kind in {"contenders", "finished"}]
-    return kinds[-1:] == ["finished"]
+def finished(kept: Kept) -> bool:
+    """Whether everything was measured of those who took part at the last start, and all of it is still there."""
+    kinds = [event.kind for event in kept.events if event.kind in {"contenders", "finished"}]
+    whole = whole_blocks(kept.events)
+    return kinds[-1:] == ["finished"] and not any(
+        missing(kept.records.get(name, {}), kept.expected, whole=True) for name in whole
+    )
 
 
 def machine_of(events: Sequence[Event]) -> Machine | None:
@@ -145,7 +152,7 @@ def machine_of(events: Sequence[Event]) -> Machine | None:
     starts: list[tuple[Machine, bool]] = []
     for event in events:
         if event.kind == "machine":
-            starts.append((msgspec.convert(event.details["machine"], Machine), False))
+            starts.append((event.detail("machine", Machine), False))
         elif event.kind == "block_started" and starts:
             starts[-1] = (starts[-1][0], True)
     if not starts:
@@ -156,28 +163,44 @@ def machine_of(events: Sequence[Event]) -> Machine | None:
 
 def contenders_of(events: Sequence[Event]) -> tuple[tuple[Contender, ...], tuple[Skipped, ...]]:
     """Who took part at the last start, and who was skipped."""
-    starts = [event.details for event in events if event.kind == "contenders"]
+    starts = [event for event in events if event.kind == "contenders"]
     if not starts:
         return (), ()
-    last = starts[-1]
     return (
-        msgspec.convert(last["contenders"], tuple[Contender, ...]),
-        msgspec.convert(last["skipped"], tuple[Skipped, ...]),
+        tuple(starts[-1].detail("contenders", list[Contender])),
+        tuple(starts[-1].detail("skipped", list[Skipped])),
     )
 
 
 def trials_of(events: Sequence[Event], contender: Contender) -> tuple[Trial, ...]:
     """The trials of an engine in the order they were first named."""
     found: dict[str, Trial] = {}
-    for details in _about(events, "trials", contender):
-        for trial in msgspec.convert(details["trials"], list[Trial]):
+    for event in _about(events, "trials", contender):
+        for trial in event.detail("trials", list[Trial]):
             found.setdefault(trial.name, trial)
     return tuple(found.values())
 
 
 def failed_of(events: Sequence[Event], contender: Contender) -> dict[str, str]:
     """Trials that the engine refused, and why."""
-    return {str(d["trial"]): str(d["reason"]) for d in _about(events, "failed_trial", contender)}
+    told = _about(events, "failed_trial", contender)
+    return {event.detail("trial", str): event.detail("reason", str) for event in told}
+
+
+def kept_of(stored: StoredRun, expected: int) -> Kept:
+    """All records and events of a run whose blocks owe `expected` requests each.
+
+    Raises RunError, naming file and line, also for a record of a block or a request that this bake-off does not have.
+    """
+    records: dict[str, dict[int, Record]] = {}
+    for line in stored.record_lines():
+        if not _BLOCK.fullmatch(line.block):
+            raise unreadable(line.place, f"block '{line.block}', which is no ENGINE VERSION | SETTINGS | REPEAT")
+        if not 0 <= line.record.index < expected:
+            requests = plural(expected, "request")
+            raise unreadable(line.place, f"request {line.record.index} from 0, of a traffic of {requests}")
+        records.setdefault(line.block, {})[line.record.index] = line.record
+    return Kept(records=records, events=stored.events(), expected=expected)
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,9 +211,10 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     expected: int
 
     def blocks_of(self, contender: Contender, trial: str) -> tuple[Block, ...]:
-        """Every block of one trial that has a record, in order of repeat."""
+        """Every block of one trial that has a record, in order of repeat. Raises RunError."""
         prefix = block_name(contender, trial, 0)[:-1]
-        repeats = sorted(int(name[len(prefix) :]) for name in self.records if name.startswith(prefix))
+        of_trial = [name.removeprefix(prefix) for name in self.records if name.startswith(prefix)]
+        repeats = sorted(int(repeat) for repeat in of_trial if repeat.isdecimal())
         return tuple(self._block(f"{prefix}{repeat}", trial, repeat) for repeat in repeats)
 
     def _block(self, name: str, trial: str, repeat: int) -> Block:
@@ -207,28 +231,18 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _about(events: Sequence[Event], kind: str, contender: Contender) -> list[dict[str, Any]]:
-    return [
-        event.details
-        for event in events
-        if event.kind == kind and msgspec.convert(event.details["of"], Contender) == contender
-    ]
+def _about(events: Sequence[Event], kind: str, contender: Contender) -> list[Event]:
+    return [event for event in events if event.kind == kind and event.detail("of", Contender) == contender]
 
 
 def _told(events: Sequence[Event], name: str) -> tuple[Caveat, ...]:
-    ends = [event.details for event in events if event.kind == "block_finished" and event.block == name]
-    reports = (details.get("report") for details in ends)
-    return tuple(
-        doubt
-        for report in reports
-        if isinstance(report, dict)
-        for doubt in msgspec.convert(report.get("caveats", []), list[Caveat])
-    )
+    ends = [event for event in events if event.kind == "block_finished" and event.block == name]
+    return tuple(doubt for event in ends for doubt in event.detail("report", ReplayReport).caveats)
 
 
 def _other_work(events: Sequence[Event], name: str) -> float | None:
-    noted = [event.details["share"] for event in events if event.kind == "other_work" and event.block == name]
-    return max((msgspec.convert(share, float) for share in noted), default=None)
+    noted = [event for event in events if event.kind == "other_work" and event.block == name]
+    return max((event.detail("share", float) for event in noted), default=None)
 
 
 def _unusable(path: Path, seen: str) -> RunError:
@@ -236,5 +250,5 @@ def _unusable(path: Path, seen: str) -> RunError:
         "the run's traffic cannot be used",
         where=os.fspath(path),
         seen=seen,
-        hint="a run that `unmoor bakeoff` has started has this file; name such a run's directory",
+        hint="the same `unmoor bakeoff PLAN` writes it again from the plan's traffic, and keeps what was measured",
     )

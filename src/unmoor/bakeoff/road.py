@@ -15,7 +15,7 @@ from unmoor.bakeoff.result import DEFAULTS, BakeoffResult, Skipped, Trial
 from unmoor.bakeoff.settings_rule import combined, screen, shape_of
 from unmoor.bakeoff.summary import summarise
 from unmoor.bakeoff.tuned import Tuned, tuned_engines
-from unmoor.core.errors import EngineDiedError, UnmoorError, UsageError
+from unmoor.core.errors import EngineDiedError, RunError, UnmoorError, UsageError
 from unmoor.core.plan import Plan
 from unmoor.core.plural import plural
 from unmoor.core.traffic import Workload
@@ -63,6 +63,8 @@ def run_bakeoff(order: Order, *, runs: Path, say: Say) -> RoadEnd:
     stops itself, not the others; settings that an engine refuses are recorded as refused. One that dies under a load
     leaves its block unfinished. Ctrl-C ends in good order.
 
+    A directory that takes no more, as on a full disk, ends it with what was measured so far and that error.
+
     Raises RunError for a directory that cannot be used, and whatever the engines' environments raise.
     """
     if not order.entrants:
@@ -77,17 +79,29 @@ def run_bakeoff(order: Order, *, runs: Path, say: Say) -> RoadEnd:
         started_on=order.today,
     )
     with RunStore.create_or_open(runs, identity=identity) as store:
-        shape = profile(order.workload)
-        ledger.keep_traffic(store, shape, order.workload.requests)
-        ledger.note_start(store, machine, [entrant.contender for entrant in order.entrants], order.skipped)
         road = _Road(order, store, say, beware=[caveat.text for caveat in machine.caveats])
-        interrupted = road.walk()
+        try:
+            contenders = [entrant.contender for entrant in order.entrants]
+            ledger.keep_traffic(store, profile(order.workload), order.workload.requests)
+            ledger.note_start(store, machine, contenders, order.skipped)
+            tuned_engines(store, order.plan, order.workload.requests, contenders)  # what is odd here is said at once
+            interrupted = road.walk()
+        except RunError as error:
+            return RoadEnd(result=_so_far(store, error), path=store.path, interrupted=False, error=error)
         return RoadEnd(
             result=summarise(store),
             path=store.path,
             interrupted=interrupted,
             error=next(iter((*road.lost.values(), *road.died.values())), None),
         )
+
+
+def _so_far(store: RunStore, error: RunError) -> BakeoffResult:
+    """What was measured before the directory refused to take more. Raises that error where nothing can be shown."""
+    try:
+        return summarise(store)
+    except RunError:
+        raise error from None
 
 
 class _Road:

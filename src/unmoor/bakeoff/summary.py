@@ -26,7 +26,6 @@ from unmoor.choose.rank import PRECISION
 from unmoor.core.errors import RunError
 from unmoor.core.evidence import Caveat
 from unmoor.core.plan import Plan
-from unmoor.core.plan_text import read_plan
 from unmoor.core.plural import plural
 from unmoor.measure.run_store import StoredRun
 
@@ -36,7 +35,7 @@ _MEANT = {"slo_attainment": "share within the SLO", "scheduled_e2e_s": "end-to-e
 def summarise(stored: StoredRun) -> BakeoffResult:
     """Everything a run says. Raises RunError for a directory that holds no bake-off."""
     identity = stored.identity
-    plan = read_plan(identity.plan_text, where=identity.plan_name)
+    plan = stored.plan()
     kept = ledger.kept_traffic(stored)
     events = stored.events()
     machine = ledger.machine_of(events)
@@ -50,7 +49,7 @@ def summarise(stored: StoredRun) -> BakeoffResult:
         plan=plan.name,
         run=stored.path.name,
         made_on=identity.started_on,
-        finished=ledger.finished(events),
+        finished=ledger.finished(ledger.kept_of(stored, len(kept.requests))),
         slo=plan.slo.describe(),
         model=f"{plan.model.name} ({plan.model.weights})",
         machine=machine,

@@ -77,7 +77,8 @@ def tuned_engines(
     stored: StoredRun, plan: Plan, requests: Sequence[Request], contenders: Sequence[Contender]
 ) -> tuple[Tuned, ...]:
     """Every contender as the run's directory has it now. Raises RunError."""
-    records, events = stored.blocks(), stored.events()
+    kept = ledger.kept_of(stored, len(requests))
+    events = kept.events
     terms = Terms(
         slo=plan.slo,
         left_out=plan.bakeoff.warmup_requests,
@@ -88,7 +89,6 @@ def tuned_engines(
     found = []
     for contender in contenders:
         trials = ledger.trials_of(events, contender)
-        kept = ledger.Kept(records=records, events=events, expected=len(requests))
         found.append(
             Tuned(
                 contender,

@@ -23,7 +23,8 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from unmoor.core.errors import RunError, UsageError
+from unmoor.core.errors import PlanError, RunError, UsageError
+from unmoor.core.plan import Plan
 from unmoor.core.plan_text import read_plan
 from unmoor.core.record import Record
 from unmoor.measure.load import ReplayReport
@@ -32,8 +33,10 @@ _IDENTITY, _RECORDS, _EVENTS, _LOCK = "run.json", "records.jsonl", "events.jsonl
 _LOGS = "engine-logs"
 _STARTED, _FINISHED = "block_started", "block_finished"
 _OWNER_ONLY = 0o600
+_BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 Line = TypeVar("Line", bound=msgspec.Struct)
+Detail = TypeVar("Detail")
 
 
 class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,18 +70,39 @@ class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):
         return f"{name[:60]}-{self.key}"
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened in a run. `at` is an ISO time in UTC, for people; `details` is free, without text."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that happened in a run. `at` is an ISO time in UTC, for people; `details` is free, without text.
+
+    `place` is the file and line it was read from, and is not written.
+    """
 
     kind: str
     at: str
     block: str | None = None
     details: dict[str, object] = {}
+    place: str = ""
+
+    def detail(self, key: str, kind: type[Detail]) -> Detail:
+        """One detail as what it must be. Raises RunError, naming file and line, where it is missing or another."""
+        try:
+            return msgspec.convert(self.details[key], kind)
+        except KeyError:
+            raise unreadable(self.place, f"'{self.kind}' without its '{key}'") from None
+        except msgspec.ValidationError as error:
+            raise unreadable(self.place, f"'{key}' of '{self.kind}': {error}") from error
 
 
 class _RecordLine(msgspec.Struct, frozen=True):
     block: str
     record: Record
+
+
+class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One stored record, its block, and the file and line it was read from."""
+
+    block: str
+    record: Record
+    place: str
 
 
 class StoredRun:
@@ -96,19 +120,31 @@ class StoredRun:
 
         Raises RunError, naming file and line, for a line that cannot be read.
         """
-        lines = _lines(self.path / _RECORDS, _RecordLine)
-        return {line.record.index: line.record for line in lines if line.block == block}
+        return {line.record.index: line.record for line in self.record_lines() if line.block == block}
+
+    def record_lines(self) -> Iterator[StoredRecord]:
+        """Every record in the order of the file. Raises RunError, naming file and line, for what cannot be read."""
+        for place, line in _lines(self.path / _RECORDS, _RecordLine):
+            yield StoredRecord(block=line.block, record=line.record, place=place)
+
+    def plan(self) -> Plan:
+        """The plan it was measured for. Raises RunError, naming run.json, for one that cannot be read any more."""
+        try:
+            return read_plan(self.identity.plan_text, where=_IDENTITY)
+        except PlanError as error:
+            where, seen = str(self.path / _IDENTITY), " ".join(str(error).split())
+            raise _broken_identity(where, f"its plan: {seen}") from error
 
     def blocks(self) -> dict[str, dict[int, Record]]:
         """The records of every block in one reading, in the order in which blocks first appear. Raises RunError."""
         found: dict[str, dict[int, Record]] = {}
-        for line in _lines(self.path / _RECORDS, _RecordLine):
+        for line in self.record_lines():
             found.setdefault(line.block, {})[line.record.index] = line.record
         return found
 
     def events(self) -> tuple[Event, ...]:
         """Everything that happened, in order. Raises RunError."""
-        return tuple(_lines(self.path / _EVENTS, Event))
+        return tuple(msgspec.structs.replace(event, place=place) for place, event in _lines(self.path / _EVENTS, Event))
 
     def finished(self, block: str) -> bool:
         """Whether a block was measured to its end. Raises RunError."""
@@ -117,7 +153,7 @@ class StoredRun:
     def report(self, block: str) -> ReplayReport | None:
         """The replay report of a finished block, None for one that is not finished. Raises RunError."""
         ends = [event for event in self.events() if event.kind == _FINISHED and event.block == block]
-        return msgspec.convert(ends[-1].details["report"], ReplayReport) if ends else None
+        return ends[-1].detail("report", ReplayReport) if ends else None
 
 
 class RunStore(StoredRun):
@@ -244,7 +280,8 @@ def _whole_size(path: Path) -> int:
     return 0
 
 
-def _lines(path: Path, kind: type[Line]) -> Iterator[Line]:
+def _lines(path: Path, kind: type[Line]) -> Iterator[tuple[str, Line]]:
+    """Every whole line with its place, FILE:LINE."""
     decoder = msgspec.json.Decoder(kind)
     try:
         with path.open("rb") as file:
@@ -252,9 +289,9 @@ def _lines(path: Path, kind: type[Line]) -> Iterator[Line]:
                 if not line.endswith(b"\n"):
                     return
                 try:
-                    yield decoder.decode(line)
-                except msgspec.MsgspecError as error:
-                    raise _unreadable(f"{path}:{number}", str(error)) from error
+                    yield f"{path}:{number}", decoder.decode(line)
+                except _BROKEN as error:
+                    raise unreadable(f"{path}:{number}", str(error)) from error
     except FileNotFoundError:
         return
     except OSError as error:
@@ -275,8 +312,8 @@ def _read_identity(path: Path) -> RunIdentity:
         ) from error
     except OSError as error:
         raise _refused(path, error) from error
-    except msgspec.MsgspecError as error:
-        raise _unreadable(f"{path}:1", str(error)) from error
+    except _BROKEN as error:
+        raise _broken_identity(f"{path}:1", str(error)) from error
 
 
 def _seen_at(folder: Path) -> str:
@@ -322,10 +359,22 @@ def _refused(path: Path, error: OSError) -> RunError:
     )
 
 
-def _unreadable(where: str, seen: str) -> RunError:
+def _broken_identity(where: str, seen: str) -> RunError:
+    return RunError(
+        "what this run measures cannot be read",
+        where=where,
+        seen=seen,
+        expected=f"{_IDENTITY} as `unmoor bakeoff` wrote it",
+        hint="restore it from a copy; or move it away and give the same `unmoor bakeoff PLAN` again, which writes "
+        "it anew and keeps what was measured",
+    )
+
+
+def unreadable(where: str, seen: str) -> RunError:
+    """The error for a line of a run's directory, at FILE:LINE, that cannot be read or that nothing of ours wrote."""
     return RunError(
         "a stored line cannot be read",
         where=where,
         seen=seen,
-        hint="restore the file from a copy, or delete this line: its request is then measured again",
+        hint="restore the file from a copy, or delete this line: the same command measures again what it told",
     )
