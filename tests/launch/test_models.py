@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,24 @@ def test_another_file_under_the_known_name_is_refused(tmp_path: Path) -> None:
     other.write_bytes(b"something else")
     with pytest.raises(InstallError, match="is not what is known by that name"):
         check_hash(other, known_model(MODEL).gguf_sha256)
+
+
+def test_a_damaged_file_under_the_known_name_is_not_called_here(tmp_path: Path) -> None:
+    damaged = tmp_path / "models" / MODEL / GGUF_FILE
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"GGUF, cut short")
+    code = f"from unmoor.cli.main import run; raise SystemExit(run(['engines', 'fetch', {MODEL!r}]))"
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "UNMOOR_HOME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.returncode == 2  # it asks before it brings anything, and nobody answers
+    assert f"the file that is here is not {MODEL} as it is known: it is brought again" in shown.stderr
+    assert "is here as" not in shown.stderr
 
 
 @pytest.mark.real_engine
