@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
 import msgspec
 import pytest
@@ -27,17 +28,18 @@ PLAN = Plan(
 WORKLOAD = synthesise(SyntheticTraffic(requests=20, rate_rps=2, input_tokens=100, output_tokens=10))
 
 
-def decide(plan: Plan = PLAN, workload: Workload = WORKLOAD, **measured: MeasuredCandidate) -> Decision:
+def decide(plan: Plan = PLAN, workload: Workload = WORKLOAD, *measured: MeasuredCandidate) -> Decision:
     told: list[str] = []
     return make_decision(plan, workload, today=TODAY, effort="coarse", say=told.append, measured=measured)
 
 
-def measured(metric: str, value: float, *doubts: Caveat) -> MeasuredCandidate:
+def measured(engine: str, value: float, *doubts: Caveat, **more: Any) -> MeasuredCandidate:  # noqa: ANN401 - any field
     figure = Figure(
-        metric=metric, value=value, low=value * 0.99, high=value * 1.01, unit="rps", kind=EvidenceKind.MEASURED,
+        metric="goodput_rps", value=value, low=value * 0.99, high=value * 1.01, unit="rps", kind=EvidenceKind.MEASURED,
         validated=True, source="run r1", as_of="2026-11-30",
     )  # fmt: skip
-    return MeasuredCandidate(version="0.32.0", figures=(figure,), caveats=doubts)
+    version = "0.32.0" if engine == "vllm" else "2025.1.0"
+    return MeasuredCandidate(**{"engine": engine, "version": version, "figures": (figure,), "caveats": doubts, **more})
 
 
 def asking_for(what: str) -> Workload:
@@ -46,17 +48,39 @@ def asking_for(what: str) -> Workload:
 
 
 def test_what_was_measured_stands_first_and_decides() -> None:
-    decision = decide(vllm=measured("goodput_rps", 1.0), openvino=measured("goodput_rps", 2.0))
+    decision = decide(PLAN, WORKLOAD, measured("vllm", 1.0), measured("openvino", 2.0))
     assert [c.evidence[0].source for c in decision.candidates] == ["run r1", "run r1"]
     assert (decision.verdict.pick, decision.verdict.decided_by) == ("openvino", "goodput_rps")
 
 
 def test_engines_measured_at_different_precision_are_not_ranked() -> None:
     weights = [Caveat(code="served_precision", text=text) for text in ("float32", "q4_1")]
-    decision = decide(vllm=measured("goodput_rps", 1.0, weights[0]), openvino=measured("goodput_rps", 2.0, weights[1]))
+    decision = decide(PLAN, WORKLOAD, measured("vllm", 1.0, weights[0]), measured("openvino", 2.0, weights[1]))
     assert decision.verdict.pick == "vllm"
     assert "NOT COMPARABLE" in decision.verdict.sentence
     assert decision.candidates[0].version == "0.32.0", "the version that was measured"
+
+
+@pytest.mark.parametrize(
+    ("plan_has", "run_has"),
+    [({"version": "1.2.3"}, {}), ({"settings": {"prefix_caching": False}}, {}), ({}, {"pinned": {"max_batch": 8}})],
+)
+def test_figures_of_another_version_or_of_other_pinned_settings_are_not_taken(
+    plan_has: dict[str, Any], run_has: dict[str, Any]
+) -> None:
+    plan = msgspec.structs.replace(PLAN, candidates=(CandidatePlan(engine="vllm", **plan_has),))
+    (only,) = decide(plan, WORKLOAD, measured("vllm", 9.0, **run_has)).candidates
+    assert not any(f.kind is EvidenceKind.MEASURED for f in only.evidence)
+    assert "measured_otherwise" in [x.code for x in only.caveats]
+
+
+def test_of_two_measured_versions_each_candidate_gets_its_own_and_the_newest_where_it_names_none() -> None:
+    both = (measured("vllm", 1.0, version="0.9.0"), measured("vllm", 2.0, version="0.10.0"))
+    plan = msgspec.structs.replace(
+        PLAN, candidates=(CandidatePlan(engine="vllm", version="0.9.0"), CandidatePlan(engine="vllm"))
+    )
+    old, newest = decide(plan, WORKLOAD, *both).candidates
+    assert (old.evidence[0].value, newest.evidence[0].value, newest.version) == (1.0, 2.0, "0.10.0")
 
 
 def test_this_machine_is_measured_and_not_predicted() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 
 from unmoor.choose.cost import cost_of, headroom_of, hourly_price
@@ -16,10 +16,10 @@ from unmoor.choose.prediction.kernel_tables import TableFinder, find_table
 from unmoor.choose.prediction.predict import Effort, Prediction, predict_candidate
 from unmoor.choose.rank import leaving_facts, release_order
 from unmoor.choose.verdict import decide_verdict
-from unmoor.core.decision import CandidateReport, Decision
+from unmoor.core.decision import CandidateReport, Decision, PairedFinding
 from unmoor.core.evidence import Caveat, EvidenceKind, Figure
 from unmoor.core.hardware import THIS_MACHINE
-from unmoor.core.plan import CandidatePlan, Plan
+from unmoor.core.plan import CandidatePlan, Plan, Setting
 from unmoor.core.traffic import TrafficProfile, Workload
 from unmoor.engines.registry import engine
 from unmoor.traffic.shape import profile
@@ -33,15 +33,21 @@ _NOT_OF_A_RELEASE = ("newest_version", "support", *VERDICT_SUBJECTS)
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredCandidate:
-    """What was measured of one engine at its best settings, with the version that was measured and the doubts."""
+    """What was measured of one version of an engine at its best settings, and what the run found of it.
 
+    `pinned` are the settings that the measured plan fixed; `paired` holds it against the run's other engines.
+    """
+
+    engine: str
     version: str
     figures: tuple[Figure, ...]
+    pinned: Mapping[str, Setting] = field(default_factory=dict)
+    paired: tuple[PairedFinding, ...] = ()
     caveats: tuple[Caveat, ...] = ()
 
 
-Measured = Mapping[str, MeasuredCandidate]
-"""What was measured, by the candidate's engine."""
+Measured = Sequence[MeasuredCandidate]
+"""What one run measured; of one engine there may be several versions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +94,7 @@ def make_decision(
         tables=tables,
     )
     candidates = tuple(
-        _report(question, candidate, (measured or {}).get(candidate.engine)) for candidate in plan.candidates
+        _report(question, candidate, *_measured_of(candidate, measured or ())) for candidate in plan.candidates
     )
     return Decision(
         plan=plan.name,
@@ -102,7 +108,27 @@ def make_decision(
     )
 
 
-def _report(question: _Question, candidate: CandidatePlan, measured: MeasuredCandidate | None) -> CandidateReport:
+def _measured_of(candidate: CandidatePlan, measured: Measured) -> tuple[MeasuredCandidate | None, tuple[Caveat, ...]]:
+    """What was measured of this version with these settings pinned, the newest where the plan names no version.
+
+    Else None, and the doubt that says what was measured instead.
+    """
+    found = [one for one in measured if one.engine == candidate.engine]
+    same = [one for one in found if candidate.version in {None, one.version} and dict(one.pinned) == candidate.settings]
+    if same or not found:
+        return max(same, key=lambda one: release_order(one.version), default=None), ()
+    pinned = [", ".join(f"{knob} = {value}" for knob, value in one.pinned.items()) or "nothing" for one in found]
+    seen = " and ".join(f"{one.version} with {fixed} pinned" for one, fixed in zip(found, pinned, strict=True))
+    text = f"The run measured {seen}, which is not this candidate as the plan has it: nothing of it is used."
+    return None, (Caveat(code="measured_otherwise", text=text),)
+
+
+def _report(
+    question: _Question,
+    candidate: CandidatePlan,
+    measured: MeasuredCandidate | None,
+    doubts: tuple[Caveat, ...],
+) -> CandidateReport:
     plan, facts, today, name = question.plan, question.facts, question.today, candidate.engine
     traits = traits_of(question.workload, question.shape)
     version = candidate.version or (measured.version if measured else newest_version(name, facts))
@@ -117,7 +143,9 @@ def _report(question: _Question, candidate: CandidatePlan, measured: MeasuredCan
         cost=cost_of(plan, price, evidence, question.shape.output_tokens.mean),
         headroom=headroom_of(evidence, question.shape.offered_rps),
         leaving=leaving_facts(name, facts),
+        paired=measured.paired if measured else (),
         caveats=(
+            *doubts,
             *(measured.caveats if measured else ()),
             *prediction.caveats,
             *price.caveats,

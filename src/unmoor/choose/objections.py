@@ -8,8 +8,8 @@ import msgspec
 
 from unmoor.choose.cost import RATE_AT_SLO, best_figure
 from unmoor.choose.facts import Facts
-from unmoor.choose.rank import Outcome, compare, reversibility
-from unmoor.core.decision import CandidateReport
+from unmoor.choose.rank import compare, reversibility
+from unmoor.core.decision import CandidateReport, Outcome
 from unmoor.core.evidence import EvidenceKind, Figure
 from unmoor.core.plan import Plan
 from unmoor.core.traffic import TrafficProfile
@@ -20,6 +20,7 @@ _HALF = 2.0
 NEWER_THAN_KNOWN = "newer_than_known"  # the code of the caveat of a version that no fact here has heard of
 _TELLING = ("slo_attainment", "goodput_rps", "scheduled_ttft_p95_s")
 _NAMES = {
+    "scheduled_e2e_s": "end-to-end time",
     "slo_attainment": "within the SLO",
     "goodput_rps": "goodput",
     "scheduled_ttft_p95_s": "TTFT p95",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from enum import StrEnum
 
 import msgspec
 
 from unmoor.choose.cost import GOODPUT, RATE_AT_SLO, best_figure
 from unmoor.choose.facts import Fact, Facts
-from unmoor.core.decision import CandidateReport, LeavingFact
+from unmoor.core.decision import CandidateReport, LeavingFact, Outcome, PairedFinding
 from unmoor.core.evidence import EvidenceKind, Figure
 from unmoor.core.plan import Plan
 
@@ -33,24 +32,21 @@ STAND_IN = "stand_in_kernel"
 UNTUNED = "untuned"
 
 
-class Outcome(StrEnum):
-    """What a comparison found of a candidate against another."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    TIE = "tie"
-    NOT_COMPARABLE = "not comparable"
-    NO_EVIDENCE = "no evidence that may rank"
+Figures = tuple[Figure, ...]
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """One candidate held against another on the first property for which both have evidence that may rank."""
+    """One candidate held against another on the property that tells them apart, or the first that both have.
+
+    `paired` is the bake-off's own finding, where one run measured both: then it decides, and no interval does.
+    """
 
     outcome: Outcome
     metric: str = ""
     figure: Figure | None = None
     against: Figure | None = None
     reason: str = ""
+    paired: PairedFinding | None = None
 
 
 def may_rank(figure: Figure, plan: Plan, today: date) -> bool:
@@ -71,22 +67,59 @@ def may_rank(figure: Figure, plan: Plan, today: date) -> bool:
 def compare(candidate: CandidateReport, other: CandidateReport, plan: Plan, today: date) -> Comparison:
     """`candidate` against `other`: measured evidence before published before predicted, never one kind with another.
 
-    Better or worse only where the intervals are disjoint and the values differ by more than the equivalence margin;
-    a tie otherwise. Not comparable where both were measured at different precision, on a stand-in kernel, or untuned.
+    Where one bake-off measured both, its own finding, request by request, is the outcome. Else better or worse only
+    where the intervals are disjoint and the values differ by more than the equivalence margin; a measured tie goes on
+    to the next property that both have, and is a tie where none tells them apart. Not comparable where both were
+    measured at different or unknown precision, on a stand-in kernel, or untuned.
     """
     for kind in (EvidenceKind.MEASURED, EvidenceKind.PUBLISHED, EvidenceKind.PREDICTED):
         mine = _eligible(candidate, kind, plan, today)
         theirs = _eligible(other, kind, plan, today)
-        metric = next((m for m in DECIDING if best_figure(mine, m) and best_figure(theirs, m)), None)
-        if metric is None:
-            continue
-        figure, against = best_figure(mine, metric), best_figure(theirs, metric)
-        if figure is None or against is None:
-            continue
-        barred = _barred(candidate, other) if kind is EvidenceKind.MEASURED else ""
-        outcome = Outcome.NOT_COMPARABLE if barred else _outcome(figure, against, metric, plan)
-        return Comparison(outcome=outcome, metric=metric, figure=figure, against=against, reason=barred)
+        if kind is EvidenceKind.MEASURED:
+            found = _measured(candidate, other, (mine, theirs), plan)
+        else:
+            found = next(iter(_on_each(mine, theirs, plan)), None)
+        if found is not None:
+            return found
     return Comparison(outcome=Outcome.NO_EVIDENCE)
+
+
+def paired(candidate: CandidateReport, other: CandidateReport) -> PairedFinding | None:
+    """What one bake-off found of `candidate` against `other`; None where no run measured both."""
+    return next((f for f in candidate.paired if (f.engine, f.version) == (other.engine, other.version)), None)
+
+
+def _measured(
+    candidate: CandidateReport, other: CandidateReport, figures: tuple[Figures, Figures], plan: Plan
+) -> Comparison | None:
+    found = _on_each(*figures, plan)
+    twin, barred = paired(candidate, other), _barred(candidate, other)
+    if twin is not None:
+        shown = next((f for f in found if f.metric == twin.metric), found[0] if found else None)
+        barred = barred or (twin.reason if twin.outcome is Outcome.NOT_COMPARABLE else "")
+        return Comparison(
+            outcome=Outcome.NOT_COMPARABLE if barred else twin.outcome,
+            metric=shown.metric if barred and shown else twin.metric,
+            figure=shown.figure if shown else None,
+            against=shown.against if shown else None,
+            reason=barred,
+            paired=twin,
+        )
+    if not found:
+        return None
+    if barred:
+        return msgspec.structs.replace(found[0], outcome=Outcome.NOT_COMPARABLE, reason=barred)
+    return next((f for f in found if f.outcome is not Outcome.TIE), found[0])
+
+
+def _on_each(mine: Figures, theirs: Figures, plan: Plan) -> list[Comparison]:
+    """The figures of one kind held against each other, on every property that both have, the most telling first."""
+    both = [(metric, best_figure(mine, metric), best_figure(theirs, metric)) for metric in DECIDING]
+    return [
+        Comparison(outcome=_outcome(figure, against, metric, plan), metric=metric, figure=figure, against=against)
+        for metric, figure, against in both
+        if figure is not None and against is not None
+    ]
 
 
 def _eligible(candidate: CandidateReport, kind: EvidenceKind, plan: Plan, today: date) -> tuple[Figure, ...]:
@@ -98,8 +131,17 @@ def _barred(candidate: CandidateReport, other: CandidateReport) -> str:
         for caveat in one.caveats:
             if caveat.code in {STAND_IN, UNTUNED}:
                 return caveat.text
-    weights = {caveat.text for one in (candidate, other) for caveat in one.caveats if caveat.code == PRECISION}
-    return f"of one was measured that {', of another that '.join(sorted(weights))}" if len(weights) > 1 else ""
+    weights = [_precision(one) for one in (candidate, other)]
+    if weights[0] == weights[1]:
+        return ""
+    if "" in weights:
+        return f"of one was measured that {max(weights)}, of another the weights are not known"
+    return f"of one was measured that {', of another that '.join(sorted(weights))}"
+
+
+def _precision(candidate: CandidateReport) -> str:
+    """With which weights it was measured, in its caveat's words; empty where nobody said."""
+    return next((caveat.text for caveat in candidate.caveats if caveat.code == PRECISION), "")
 
 
 def _outcome(figure: Figure, against: Figure, metric: str, plan: Plan) -> Outcome:

@@ -21,8 +21,8 @@ from unmoor.choose.objections import (
     straddles,
     strongest_against,
 )
-from unmoor.choose.rank import Comparison, Outcome, compare, release_order, reversibility
-from unmoor.core.decision import CandidateReport, GateResult, Verdict
+from unmoor.choose.rank import Comparison, compare, release_order, reversibility
+from unmoor.core.decision import CandidateReport, GateResult, Outcome, Verdict
 from unmoor.core.evidence import EvidenceKind
 from unmoor.core.plan import Plan
 from unmoor.core.traffic import TrafficProfile

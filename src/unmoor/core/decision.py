@@ -5,6 +5,8 @@ Encoded as JSON by msgspec this is the contract of `unmoor decide --json` (docs/
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 from unmoor.core.evidence import Caveat, EvidenceKind, Figure
@@ -36,6 +38,34 @@ class LeavingFact(msgspec.Struct, frozen=True, kw_only=True):
     as_of: str
 
 
+class Outcome(StrEnum):
+    """What a comparison found of a candidate against another."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    TIE = "tie"
+    NOT_COMPARABLE = "not comparable"
+    NO_EVIDENCE = "no evidence that may rank"
+
+
+class PairedFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What one bake-off found of a candidate against another engine of the same run, request by request.
+
+    `effect` is a difference of shares (`kind` "difference"; 0 is none) or a ratio of durations ("ratio"; 1 is none),
+    this candidate's against the other's, with its 95 % interval; None without a pair. `reason` says what bars it.
+    """
+
+    engine: str
+    version: str
+    outcome: Outcome
+    metric: str
+    effect: float | None
+    low: float | None
+    high: float | None
+    kind: str
+    reason: str = ""
+
+
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """What a candidate costs. `per_hour` is for all devices of the plan.
 
@@ -58,6 +88,7 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one candidate.
 
     `headroom` is its highest rate at the SLO as a multiple of the traffic's own; `leaving` is what decides a tie.
+    `paired` is what the bake-off that measured it found against each other engine of that run.
     """
 
     engine: str
@@ -67,6 +98,7 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost
     headroom: Figure | None = None
     leaving: tuple[LeavingFact, ...] = ()
+    paired: tuple[PairedFinding, ...] = ()
     caveats: tuple[Caveat, ...] = ()
 
     @property
