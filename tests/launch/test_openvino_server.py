@@ -21,11 +21,16 @@ from unmoor.launch.process import RunningEngine, free_port, launch, tail
 
 wire = server_module("openai_wire")
 text = server_module("answer_text")
+schemas = server_module("schemas")
 Refusal = server_module("http_wire").Refusal
 
 
 def parse(asked: object, *, chat: bool = False) -> Any:  # noqa: ANN401 - the module's types are not importable here
     return wire.parse(json.dumps(asked).encode(), chat=chat)
+
+
+def form(schema: object) -> dict[str, Any]:
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}}
 
 
 REFUSED = [
@@ -150,6 +155,73 @@ def test_stop_texts_never_leak_and_what_only_looked_like_one_does_come(
     assert got == released
 
 
+UNUSABLE: list[tuple[object, str]] = [
+    ({"type": "nonsense"}, "'type'"),
+    ({"type": ["string", 3]}, "'type'"),
+    ({"properties": {"a": {"type": "nonsense"}}}, "'type'"),
+    ({"anyOf": [{"items": {"enum": []}}]}, "'enum'"),
+    ({"enum": 3}, "'enum'"),
+    ({"$ref": "#/nowhere"}, "'$ref'"),
+    ({"$ref": "https://example.org/schema"}, "'$ref'"),
+    ({"$defs": {"a": {"$ref": "#/$defs/b"}}}, "'$ref'"),
+    ({"pattern": "(?<=x"}, "'pattern'"),
+    ({"pattern": "a(?!x)b"}, "'pattern'"),
+    ({"pattern": "(a)\\1"}, "'pattern'"),
+    ({"pattern": "\\bfoo"}, "'pattern'"),
+    ({"minLength": 5, "maxLength": 2}, "more than its most"),
+    ({"pattern": "^(a{1,1000}){1,1000}$"}, "'pattern'"),
+    ({"patternProperties": {"(?=a)": {}}}, "'pattern'"),
+    ({"minLength": 100_000}, "'minLength'"),
+    ({"maxItems": -1}, "'maxItems'"),
+    ({"items": 3}, "a schema"),
+    ({"properties": {f"p{i}": {"enum": [f"v{j}" for j in range(30)]} for i in range(1000)}}, "bytes"),
+]
+
+
+@pytest.mark.parametrize(("schema", "said"), UNUSABLE, ids=[str(schema)[:50] for schema, _ in UNUSABLE])
+def test_a_schema_that_cannot_work_is_refused_before_the_engine_sees_it(schema: object, said: str) -> None:
+    with pytest.raises(Refusal, match="this schema cannot be used") as raised:
+        parse({"prompt": "a", **form(schema)})
+    assert said in raised.value.message
+
+
+def test_a_deep_schema_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(100):
+        schema = {"type": "array", "items": schema}
+    assert schemas.fault_of(schema) == "it is nested more than 64 deep"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"type": {"type": "string"}, "enum": {}, "$ref": {}}},
+        {"$defs": {"a/b": {"type": "object"}}, "$ref": "#/$defs/a~1b"},
+        {"type": "object", "properties": {"next": {"$ref": "#"}}},
+        {"anyOf": [{"type": ["string", "null"]}, {"$ref": "#/anyOf/0"}], "additionalProperties": False},
+        {"enum": [{"type": "nonsense", "$ref": 3}], "default": {"enum": []}},
+        {"pattern": "^(?:a|b){2,5}$", "minLength": 2},
+    ],
+)
+def test_a_schema_that_may_work_is_left_to_the_engine(schema: dict[str, Any]) -> None:
+    assert schemas.fault_of(schema) is None
+
+
+def test_what_was_tried_is_remembered_and_the_oldest_forgotten() -> None:
+    tried = schemas.Tried()
+    tried.note("good", None)
+    tried.note("bad", "no")
+    assert (tried.knows("good"), tried.fault("good"), tried.fault("bad"), tried.knows("new")) == (
+        True,
+        None,
+        "no",
+        False,
+    )
+    for at in range(schemas.REMEMBERED):
+        tried.note(str(at), None)
+    assert not tried.knows("good")
+
+
 # The real engine.
 
 
@@ -192,6 +264,7 @@ def until(true: Callable[[], bool], *, within_s: float) -> bool:
     return true()
 
 
+BREAKS_THE_ENGINE = {"type": "integer", "minimum": 10, "maximum": 2}
 CAPITAL = {"model": "demo", "prompt": "The capital of France is", "max_tokens": 4, "temperature": 0}
 LONG = {"model": "demo", "prompt": "Count: one, two,", "max_tokens": 900, "temperature": 0, "ignore_eos": True}
 CHAT = {"model": "demo", "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
@@ -231,8 +304,18 @@ def test_a_schema_is_obeyed_and_one_that_cannot_be_used_breaks_nothing(embedded:
     assert "nonsense" not in tail(embedded.log_path)
 
 
-def form(schema: object) -> dict[str, Any]:
-    return {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}}
+@pytest.mark.real_engine
+def test_a_schema_that_breaks_the_engine_costs_nobody_else_an_answer(embedded: RunningEngine) -> None:
+    broken = {**CAPITAL, **form(BREAKS_THE_ENGINE)}
+    with ThreadPoolExecutor(4) as pool:
+        others = [pool.submit(post, embedded, "/v1/completions", {**LONG, "max_tokens": 60}) for _ in range(3)]
+        assert until(lambda: gauge(embedded, "requests_running") > 0, within_s=10)
+        status, body = post(embedded, "/v1/completions", broken)
+        assert [other.result()[0] for other in others] == [200] * 3
+    assert (status, body["error"]["param"]) == (400, "response_format")
+    before = embedded.log_path.read_text().count("rebuilt")
+    assert post(embedded, "/v1/completions", broken)[0] == 400
+    assert embedded.log_path.read_text().count("rebuilt") == before  # remembered, not tried again
 
 
 def send(running: RunningEngine, sent: bytes) -> bytes:

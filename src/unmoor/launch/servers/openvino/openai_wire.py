@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from http_wire import Refusal
+from schemas import fault_of
 
 # OpenAI's own default for completions; chat has none there, and takes what the context leaves.
 COMPLETION_MAX_TOKENS = 16
@@ -224,6 +225,9 @@ def _schema(form: Any) -> str | None:
     schema = named.get("schema") if isinstance(named, dict) else None
     if not isinstance(schema, dict):
         raise Refusal(400, "'response_format.json_schema.schema' must be a JSON schema", param=where)
+    fault = fault_of(schema)
+    if fault is not None:
+        raise Refusal(400, f"this schema cannot be used: {fault}", param=where)
     return json.dumps(schema)
 
 

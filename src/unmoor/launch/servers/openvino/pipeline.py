@@ -23,6 +23,7 @@ import openvino_genai as genai
 from answer_text import Text
 from http_wire import Refusal
 from openai_wire import Ask, Usage
+from schemas import Tried
 
 # What a new request takes to come through: accept, connect, wait for bytes, read, parse, submit.
 LOOP_TURNS = 8
@@ -75,6 +76,8 @@ class Owner:
         self._ids = itertools.count()
         self._waiting: deque[Job] = deque()
         self._active: list[Job] = []
+        self._tried = Tried()
+        self._trial: Job | None = None
         self._work = asyncio.Event()
         self.idle = asyncio.Event()
         self.prompt_tokens = self.generated_tokens = self.finished = 0
@@ -91,6 +94,9 @@ class Owner:
         """The request on its way. Raises Refusal when it does not fit, or the queue is full."""
         if len(self._waiting) >= MAX_WAITING:
             raise Refusal(503, "the queue is full")
+        fault = self._tried.fault(ask.json_schema) if ask.json_schema is not None else None
+        if fault is not None:
+            raise _unusable(fault)
         input_ids = self._encode(self._prompt(ask))
         usage = Usage(prompt_tokens=input_ids.shape[1])
         job = Job(ask, input_ids, usage, self._room(ask, usage.prompt_tokens), gone)
@@ -101,7 +107,7 @@ class Owner:
 
     def _admit(self) -> None:
         most = self._config.max_running
-        while self._waiting and (most is None or len(self._active) < most):
+        while self._waiting and (most is None or len(self._active) < most) and self._may_enter(self._waiting[0]):
             job = self._waiting.popleft()
             try:
                 job.handle = self._pipeline.add_request(next(self._ids), job.input_ids, _generation(job))
@@ -109,7 +115,16 @@ class Owner:
                 job.pieces.put_nowait(Refusal(400, f"the engine refuses these parameters: {_short(error)}"))
                 continue
             self._active.append(job)
+            if self._is_new(job):
+                self._trial = job
             self.prompt_tokens += job.usage.prompt_tokens
+
+    def _may_enter(self, job: Job) -> bool:
+        """A schema that the engine has not seen yet enters alone, up to its first token: it may break the step."""
+        return self._trial is None and not (self._active and self._is_new(job))
+
+    def _is_new(self, job: Job) -> bool:
+        return job.ask.json_schema is not None and not self._tried.knows(job.ask.json_schema)
 
     def _prompt(self, ask: Ask) -> str:
         if ask.messages is None:
@@ -160,13 +175,14 @@ class Owner:
             job.pieces.put_nowait(Refusal(503, "the server is shutting down"))
         self._active.clear()
         self._waiting.clear()
+        self._trial = None
         if self._pipeline.has_non_finished_requests():
             self._pipeline.step()
 
     def _drop_the_gone(self) -> None:
         for job in [job for job in self._active if job.gone()]:
             job.handle.cancel()
-            self._active.remove(job)
+            self._leave(job)
             job.pieces.put_nowait(Refusal(503, "the client has left"))
         for job in [job for job in self._waiting if job.gone()]:
             self._waiting.remove(job)
@@ -194,6 +210,9 @@ class Owner:
             return
         if job.text is None or not (ids or finish):
             return
+        if job is self._trial and ids:
+            self._tried.note(job.ask.json_schema or "", None)
+            self._trial = None
         job.usage.completion_tokens += len(ids)
         self.generated_tokens += len(ids)
         text = job.text.add(ids, last=finish is not None)
@@ -206,23 +225,31 @@ class Owner:
         elif text:
             job.pieces.put_nowait(piece)
 
-    def _end(self, job: Job, how: Piece | Refusal) -> None:
+    def _leave(self, job: Job) -> None:
         self._active.remove(job)
+        if job is self._trial:
+            self._trial = None
+
+    def _end(self, job: Job, how: Piece | Refusal) -> None:
+        self._leave(job)
         self.finished += 1
         job.pieces.put_nowait(how)
 
     def _rebuild(self, error: Exception) -> None:
         """After a failed step the pipeline is of no more use: a new one takes its place.
 
-        The usual cause is a JSON schema that the engine cannot compile, which it only finds out here.
+        The usual cause is a JSON schema that the engine cannot compile, which it only finds out here. Then that is
+        remembered, and nobody else was in the step.
         """
-        at_fault = [job for job in self._active if job.ask.json_schema is not None and not job.usage.completion_tokens]
+        trial = self._trial
         # A schema is the client's own text, and the reason may quote it: then the log stays silent on it.
-        print(f"a step failed, the pipeline is rebuilt: {'a schema' if at_fault else _short(error)}", flush=True)
+        silent = any(job.ask.json_schema is not None for job in self._active)
+        print(f"a step failed, the pipeline is rebuilt: {'a schema' if silent else _short(error)}", flush=True)
         for job in tuple(self._active):
-            refusal = Refusal(400, f"the engine cannot use this schema: {_short(error)}", param="response_format")
+            if job is trial:
+                self._tried.note(job.ask.json_schema or "", _short(error))
             self._end(
-                job, refusal if job in at_fault else Refusal(500, "the engine failed while it worked on this request")
+                job, _unusable(_short(error)) if job is trial else Refusal(500, "the engine failed at this request")
             )
         self._pipeline = _build(self._config)
         self._tokenizer = self._pipeline.get_tokenizer()
@@ -237,6 +264,10 @@ class Owner:
             "kv_cache_usage": said.cache_usage / 100,  # it says per cent
             "kv_cache_bytes": said.kv_cache_size_in_bytes,
         }
+
+
+def _unusable(fault: str) -> Refusal:
+    return Refusal(400, f"the engine cannot use this schema: {fault}", param="response_format")
 
 
 def _build(config: Config) -> Any:
