@@ -174,3 +174,15 @@ def test_on_a_full_disk_what_was_measured_so_far_is_shown(made: Path, tmp_path: 
     argv = [sys.executable, "-c", FULL, str(tmp_path), str(HERE), str(room)]
     told = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
     assert told == ["RunError", "1", "7", "True"]
+
+
+def test_a_page_that_cannot_be_written_leaves_standard_output_empty(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    argv = [sys.executable, "-m", "unmoor.cli", "report", str(made), "--json", "--html"]
+    failed = subprocess.run([*argv, str(tmp_path / "file" / "p.html")], check=False, capture_output=True, text=True)
+    assert failed.returncode == 1
+    assert failed.stdout == ""
+    assert "the page cannot be written" in failed.stderr
+    written = subprocess.run([*argv, str(tmp_path / "p.html")], check=True, capture_output=True, text=True)
+    assert json.loads(written.stdout)["plan"] == "scripted"
+    assert (tmp_path / "p.html").is_file()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,37 @@ def test_an_engine_that_nobody_knows_is_the_users_mistake(tmp_path: Path) -> Non
     found = unmoor("bakeoff", plan(tmp_path, ('"openvino"', '"openvina"')), home=tmp_path / "home")
     assert found.returncode == 2
     assert "did you mean 'openvino'?" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('engine = "openvino"', 'engine = "openvino"\nsettings = { prefix_cashing = true }', "prefix_caching"),
+        ('engine = "openvino"', 'engine = "openvino"\nsettings = { prefix_caching = 5 }', "true or false"),
+        ("[hardware]", '[gates]\nhardware_possible = ["nvidea"]\n\n[hardware]', "nvidia"),
+        ('name = "local"', 'name = "local"\ndefault_engine = "vlm"', "vllm"),
+        ("warmup_requests = 2", "warmup_requests = 100000", "fewer than"),
+    ],
+)
+def test_what_the_plan_gets_wrong_is_said_with_its_line_before_anything_is_made(
+    tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    wrong = plan(tmp_path, (old, new))
+    found = unmoor("bakeoff", wrong, "--runs", tmp_path / "runs", home=tmp_path / "home")
+    word = re.findall(r"\w+(?= = (?:true|5|1000))|nvidea|default_engine", new)[0]
+    number = next(n for n, line in enumerate(wrong.read_text().splitlines(), 1) if word in line)
+    assert found.returncode == 2, found.stderr
+    assert f"{wrong}:{number}: " in found.stderr
+    assert told in found.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_engine_that_cannot_be_launched_here_is_not_to_be_installed(tmp_path: Path) -> None:
+    found = unmoor("bakeoff", plan(tmp_path, ('"openvino"', '"sglang"')), home=tmp_path / "home", cwd=tmp_path)
+    assert found.returncode == 1
+    assert "SGLang cannot be launched here" in found.stderr
+    assert "engines install sglang" not in found.stderr
+    assert "hint:" in found.stderr
 
 
 @pytest.mark.parametrize("device", ["h100_sxm", "mi300x"])

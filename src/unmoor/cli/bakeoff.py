@@ -33,12 +33,15 @@ def command(*, plan: Path, runs: Path, html: Path | None, as_json: bool) -> int:
     from importlib.metadata import version
 
     from unmoor.bakeoff.machine import require_this_machine
+    from unmoor.bakeoff.plan_check import check_left_out, check_names
     from unmoor.bakeoff.road import Order, run_bakeoff
     from unmoor.cli.plan_files import open_plan, open_workload
 
     read, text = open_plan(plan)
     require_this_machine(read, text, where=str(plan))
+    check_names(read, text, where=str(plan))
     workload = open_workload(read, base=plan.parent)
+    check_left_out(read, text, len(workload.requests), where=str(plan))
     entrants, skipped = _entrants(read, where=str(plan))
     order = Order(
         plan=read,
@@ -50,8 +53,10 @@ def command(*, plan: Path, runs: Path, html: Path | None, as_json: bool) -> int:
         today=date.today().isoformat(),  # noqa: DTZ011 - the user's own day is meant
     )
     end = run_bakeoff(order, runs=runs, say=_say)
-    show(end.result, as_json=as_json, html=html)
-    _say(f"run: {end.path}")
+    try:
+        show(end.result, as_json=as_json, html=html)
+    finally:
+        _say(f"run: {end.path}")
     if end.interrupted:
         return INTERRUPTED
     if end.error is not None:
@@ -94,6 +99,13 @@ def _entrant(candidate: CandidatePlan, plan: Plan, *, where: str) -> Entrant:
     from unmoor.launch.models import require_model
 
     adapter = engine(candidate.engine, where=where)
+    if adapter.install is None:
+        raise EngineMissingError(
+            f"{adapter.title} cannot be launched here",
+            where=where,
+            seen=f"engine = '{candidate.engine}'",
+            hint=f"{adapter.absent_reason}; leave it out of this plan, or mark it optional",
+        )
     environment = require(candidate.engine)
     if candidate.version not in {None, environment.version}:
         raise EngineMissingError(
@@ -115,25 +127,12 @@ def _entrant(candidate: CandidatePlan, plan: Plan, *, where: str) -> Entrant:
 
 
 def show(result: BakeoffResult, *, as_json: bool, html: Path | None) -> None:
-    """Prints the result to standard output, as text or as JSON, and writes the page where one is asked for."""
+    """Writes the page where one is asked for, then prints the result to standard output, as text or as JSON."""
     import msgspec
 
+    from unmoor.cli.page_file import write_page
     from unmoor.report import run_page, run_text
 
+    if html is not None:
+        write_page(run_page.render(result), html, _say)
     click.echo(msgspec.json.encode(result) if as_json else run_text.render(result))
-    if html is None:
-        return
-    from unmoor.core.errors import WorldError
-
-    try:
-        html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text(run_page.render(result), encoding="utf-8")
-    except OSError as failure:
-        raise WorldError(
-            "the page cannot be written",
-            where=str(html),
-            seen=failure.strerror,
-            expected="a place that can be written to",
-            hint="name another with --html",
-        ) from None
-    _say(f"page: {html}")
