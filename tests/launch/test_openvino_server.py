@@ -40,6 +40,8 @@ REFUSED = [
     ({}, "prompt"),
     ({"prompt": "a", "n": 2}, "n"),
     ({"prompt": "a", "logprobs": 3}, "logprobs"),
+    ({"prompt": "a", "logprobs": 0}, "logprobs"),
+    ({"prompt": "a", "n": True}, "n"),
     ({"prompt": "a", "guided_json": {}}, "guided_json"),
     ({"prompt": "a", "temperature": -1}, "temperature"),
     ({"prompt": "a", "temperature": "hot"}, "temperature"),
@@ -417,6 +419,9 @@ def test_one_connection_serves_many_requests(embedded: RunningEngine) -> None:
         (b"POST /v1/completions HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400"),
         (b"POST /v1/completions HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n", b"413"),
         (b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"411"),
+        (b"POST /v1/completions HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", b"413"),
+        (b"POST /v1/completions HTTP/1.1\r\nContent-Length: 17000000\r\n\r\n" + b"a" * 17_000_000, b"413"),
+        (b"POST / HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", b"400"),
         (b"GET /health HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", b"431"),
     ],
 )
@@ -427,6 +432,64 @@ def test_broken_http_is_refused_and_the_connection_closed(embedded: RunningEngin
         while piece := client.recv(65536):
             got += piece
     assert got.split(b" ", 2)[1] == status
+
+
+@pytest.mark.real_engine
+@pytest.mark.parametrize("headers", ["Connection: keep-alive, Close\r\n", "Connection: x\r\nConnection: close\r\n"])
+def test_close_among_other_words_is_honoured(embedded: RunningEngine, headers: str) -> None:
+    got = send(embedded, as_post("/v1/completions", json.dumps(CAPITAL).encode(), headers=headers))
+    assert b"Connection: close\r\n" in got
+
+
+@pytest.mark.real_engine
+def test_a_stream_over_http_1_0_is_not_in_chunks_and_ends_with_the_connection(embedded: RunningEngine) -> None:
+    body = json.dumps({**CAPITAL, "stream": True}).encode()
+    got = send(embedded, as_post("/v1/completions", body, headers="Connection: keep-alive\r\n", version="1.0"))
+    head, _, events = got.partition(b"\r\n\r\n")
+    assert b"chunked" not in head
+    assert events.startswith(b"data: {")
+    assert events.endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.real_engine
+@pytest.mark.parametrize("path", ["/health", "/v1/models", "/metrics"])
+def test_head_is_answered_without_a_body(embedded: RunningEngine, path: str) -> None:
+    head, _, body = send(embedded, f"HEAD {path} HTTP/1.1\r\nConnection: close\r\n\r\n".encode()).partition(b"\r\n\r\n")
+    assert head.split(b" ", 2)[1] == b"200"
+    assert body == b""
+
+
+@pytest.mark.real_engine
+@pytest.mark.parametrize("temperature", [1e-300, 1e-9, 1e-5, 1e-3])
+def test_a_temperature_near_zero_gives_the_likeliest_tokens(embedded: RunningEngine, temperature: float) -> None:
+    status, body = post(embedded, "/v1/completions", {**CAPITAL, "temperature": temperature})
+    assert (status, body["choices"][0]["text"][:6]) == (200, " Paris")
+
+
+@pytest.mark.real_engine
+def test_a_client_that_sent_more_than_its_request_and_left_is_noticed(embedded: RunningEngine) -> None:
+    with socket.create_connection((embedded.host, embedded.port), timeout=10) as client:
+        client.sendall(as_post("/v1/completions", json.dumps(LONG).encode(), headers="") + b"and more")
+        assert until(lambda: gauge(embedded, "requests_running") == 1, within_s=10)
+    assert until(lambda: gauge(embedded, "requests_running") == 0, within_s=3)
+
+
+@pytest.mark.real_engine
+def test_at_the_end_of_the_server_what_is_in_flight_gets_an_answer(embedded_spec: LaunchSpec, log_path: Path) -> None:
+    spec = msgspec.structs.replace(embedded_spec, port=free_port(), context_tokens=8000)
+    endless = json.dumps({**LONG, "max_tokens": 7900}).encode()
+    streamed = json.dumps({**LONG, "max_tokens": 7900, "stream": True}).encode()
+    with (
+        ThreadPoolExecutor(2) as pool,
+        launch(engine("openvino"), spec, {}, log_path=log_path, ready_timeout_s=120, say=lambda _: None) as running,
+    ):
+        answers = [pool.submit(send, running, as_post("/v1/completions", body)) for body in (endless, streamed)]
+        assert until(lambda: gauge(running, "requests_running") == 2, within_s=10)
+        running.stop()
+        whole, stream = (answer.result() for answer in answers)
+    assert whole.startswith(b"HTTP/1.1 503 ")
+    assert b"the server is shutting down" in stream
+    assert stream.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
 
 
 @pytest.mark.real_engine

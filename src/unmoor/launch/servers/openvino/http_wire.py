@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from dataclasses import dataclass
 from typing import Any
 
 MAX_HEAD_BYTES = 32 * 1024
 MAX_BODY_BYTES = 16 * 1024 * 1024
+MAX_LENGTH_DIGITS = 18
 INTERNAL = 500
 IDLE_S = 75.0
 BODY_S = 60.0
+LINGER_S = 2.0
+LINGER_BYTES = 4 * MAX_BODY_BYTES
+
+# Twice, these would say two things about where a request ends or whom it is for.
+ONCE = {"content-length", "transfer-encoding", "host"}
 
 REASONS = {
     200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout",
@@ -43,11 +50,37 @@ class Incoming:
     path: str
     headers: dict[str, str]
     body: bytes
+    chunks: bool = True
 
     @property
     def keep_alive(self) -> bool:
         """Whether the connection stays open after the answer."""
-        return self.headers.get("connection", "").lower() != "close"
+        return "close" not in _words(self.headers.get("connection", ""))
+
+
+class Reader(asyncio.StreamReader):
+    """A reader that knows at once that its client will send no more, whatever is still unread.
+
+    A client that only ends its sending looks the same as one that has left, and is taken for one, as servers do.
+    """
+
+    ended = False
+
+    def feed_eof(self) -> None:
+        """Called by asyncio at the end of what the client sends."""
+        self.ended = True
+        super().feed_eof()
+
+
+async def linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Reads away what a refused client still sends: closing on it would reset the connection, and lose the answer."""
+    with contextlib.suppress(ConnectionError, TimeoutError):
+        await writer.drain()
+        writer.write_eof()
+        async with asyncio.timeout(LINGER_S):
+            for _ in range(LINGER_BYTES // MAX_HEAD_BYTES):
+                if not await reader.read(MAX_HEAD_BYTES):
+                    return
 
 
 async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Incoming | None:
@@ -61,13 +94,13 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         return None
     except asyncio.LimitOverrunError:
         raise Refusal(431, f"more than {MAX_HEAD_BYTES} bytes of headers") from None
-    method, path, headers = _parse_head(head)
+    method, path, headers, version = _parse_head(head)
     if "transfer-encoding" in headers:
         raise Refusal(411, "send the body with a Content-Length")
     length = headers.get("content-length", "0")
     if not length.isascii() or not length.isdigit():
         raise Refusal(400, "Content-Length is not a number")
-    if int(length) > MAX_BODY_BYTES:
+    if len(length) > MAX_LENGTH_DIGITS or int(length) > MAX_BODY_BYTES:
         raise Refusal(413, f"the body has more than {MAX_BODY_BYTES} bytes")
     if headers.get("expect", "").lower() == "100-continue":
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -77,10 +110,10 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         raise Refusal(408, f"the body did not come within {BODY_S:.0f} s") from None
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
-    return Incoming(method, path, headers, body)
+    return Incoming(method, path, headers, body, chunks=version != "HTTP/1.0")
 
 
-def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
+def _parse_head(head: bytes) -> tuple[str, str, dict[str, str], str]:
     first, *rest = head.decode("latin-1").split("\r\n")
     method, _, rest_of_line = first.partition(" ")
     target, _, version = rest_of_line.partition(" ")
@@ -91,37 +124,51 @@ def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
         name, colon, value = line.partition(":")
         if not colon or name != name.strip():
             raise Refusal(400, "a header line that cannot be read")
-        headers[name.lower()] = value.strip()
-    if version == "HTTP/1.0":
-        headers.setdefault("connection", "close")
-    return method, target.partition("?")[0], headers
+        if name.lower() in ONCE and name.lower() in headers:
+            raise Refusal(400, f"more than one {name.title()}")
+        known = headers.get(name.lower())
+        headers[name.lower()] = value.strip() if known is None else f"{known}, {value.strip()}"
+    if version == "HTTP/1.0" and "keep-alive" not in _words(headers.get("connection", "")):
+        headers["connection"] = "close"
+    return method, target.partition("?")[0], headers, version
 
 
-def answer(writer: asyncio.StreamWriter, status: int, body: bytes, *, kind: str, keep_alive: bool) -> None:
-    """Writes a whole answer."""
+def _words(value: str) -> set[str]:
+    return {word.strip().lower() for word in value.split(",")}
+
+
+def answer(
+    writer: asyncio.StreamWriter, status: int, body: bytes, *, kind: str, keep_alive: bool, head_only: bool = False
+) -> None:
+    """Writes a whole answer, or (to HEAD) only what stands before its body."""
     lines = (
         f"HTTP/1.1 {status} {REASONS[status]}",
         f"Content-Type: {kind}",
         f"Content-Length: {len(body)}",
         f"Connection: {'keep-alive' if keep_alive else 'close'}",
     )
-    writer.write("\r\n".join((*lines, "", "")).encode() + body)
+    writer.write("\r\n".join((*lines, "", "")).encode() + (b"" if head_only else body))
 
 
-def answer_json(writer: asyncio.StreamWriter, status: int, value: Any, *, keep_alive: bool) -> None:
+def answer_json(
+    writer: asyncio.StreamWriter, status: int, value: Any, *, keep_alive: bool, head_only: bool = False
+) -> None:
     """Writes a whole answer as JSON."""
-    answer(writer, status, json.dumps(value).encode(), kind="application/json", keep_alive=keep_alive)
+    body = json.dumps(value).encode()
+    answer(writer, status, body, kind="application/json", keep_alive=keep_alive, head_only=head_only)
 
 
 class EventStream:
-    """Server-sent events, each in a chunk of its own, written the moment it is there."""
+    """Server-sent events, each written the moment it is there: in a chunk of its own, or (HTTP/1.0) as it is."""
 
-    def __init__(self, writer: asyncio.StreamWriter, *, keep_alive: bool) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, *, keep_alive: bool, chunks: bool = True) -> None:
         self._writer = writer
+        self._chunks = chunks
+        coding = "Transfer-Encoding: chunked\r\n" if chunks else ""
         connection = "keep-alive" if keep_alive else "close"
         self._head = (
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
-            f"Transfer-Encoding: chunked\r\nConnection: {connection}\r\n\r\n"
+            f"{coding}Connection: {connection}\r\n\r\n"
         ).encode()
 
     async def send(self, value: Any) -> None:
@@ -132,9 +179,10 @@ class EventStream:
     async def close(self) -> None:
         """Ends the stream as OpenAI's do."""
         self._write(b"data: [DONE]\n\n")
-        self._writer.write(b"0\r\n\r\n")
+        if self._chunks:
+            self._writer.write(b"0\r\n\r\n")
         await self._writer.drain()
 
     def _write(self, event: bytes) -> None:
         head, self._head = self._head, b""
-        self._writer.write(head + f"{len(event):x}\r\n".encode() + event + b"\r\n")
+        self._writer.write(head + (f"{len(event):x}\r\n".encode() + event + b"\r\n" if self._chunks else event))

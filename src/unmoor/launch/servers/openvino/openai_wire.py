@@ -103,7 +103,8 @@ def parse(body: bytes, *, chat: bool) -> Ask:
     """What the body asks for. Raises Refusal (400), naming the field, for what cannot be read or honoured."""
     asked = _object(body)
     for name, harmless in CANNOT.items():
-        if name in asked and asked[name] not in harmless:
+        # 0 == False and 1 == True in Python, and `logprobs: 0` does ask for something.
+        if name in asked and not any(type(asked[name]) is type(one) and asked[name] == one for one in harmless):
             raise Refusal(400, f"'{name}' is not supported by this server", param=name)
     max_tokens = _max_tokens(asked)
     return Ask(

@@ -28,6 +28,8 @@ from schemas import Tried
 # What a new request takes to come through: accept, connect, wait for bytes, read, parse, submit.
 LOOP_TURNS = 8
 MAX_WAITING = 4096
+# Below this a temperature is 0 to the engine's own arithmetic, and means the same: the likeliest token (as in vLLM).
+COLDEST = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +293,7 @@ def _generation(job: Job) -> Any:
     wanted.max_new_tokens = job.max_tokens
     wanted.ignore_eos = ask.ignore_eos
     wanted.min_new_tokens = int(numbers["min_tokens"] or 0)
-    wanted.do_sample = bool(numbers["temperature"])
+    wanted.do_sample = (numbers["temperature"] or 0.0) >= COLDEST
     if wanted.do_sample:
         wanted.temperature = numbers["temperature"]
         wanted.top_p = numbers["top_p"]

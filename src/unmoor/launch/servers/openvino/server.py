@@ -16,11 +16,22 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from http_wire import MAX_HEAD_BYTES, EventStream, Incoming, Refusal, answer, answer_json, read_request
+from http_wire import (
+    MAX_HEAD_BYTES,
+    EventStream,
+    Incoming,
+    Reader,
+    Refusal,
+    answer,
+    answer_json,
+    linger,
+    read_request,
+)
 from openai_wire import Ask, Shape, parse
 from pipeline import Config, Job, Owner, Piece
 
 GRACE_S = 5.0
+ANSWER_S = 1.0
 QUEUED_CONNECTIONS = 1024
 
 
@@ -32,8 +43,10 @@ class Server:
         self._name = name
         self._context_tokens = context_tokens
         self._open: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
+        self._busy: set[asyncio.Task[Any]] = set()
+        self._closing = False
 
-    async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def connection(self, reader: Reader, writer: asyncio.StreamWriter) -> None:
         """Answers one request after another until the client has enough."""
         task = asyncio.current_task()
         if task is not None:
@@ -51,21 +64,37 @@ class Server:
             await writer.wait_closed()
 
     async def close(self) -> None:
-        """Closes every connection, and returns when those who served them have noticed."""
+        """Closes what is idle at once, and the rest when its answer is out or `ANSWER_S` have passed."""
+        self._closing = True
+        for task, writer in self._open.items():
+            if task not in self._busy:
+                writer.close()
+        if self._open:
+            await asyncio.wait(tuple(self._open), timeout=ANSWER_S)
         for writer in self._open.values():
             writer.close()
-        if self._open:
-            await asyncio.wait(tuple(self._open), timeout=1.0)
 
-    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _one(self, reader: Reader, writer: asyncio.StreamWriter) -> bool:
         """Whether another request may follow on this connection."""
         try:
             incoming = await read_request(reader, writer)
         except Refusal as refusal:
             answer_json(writer, refusal.status, refusal.body(), keep_alive=False)
+            await linger(reader, writer)
             return False
         if incoming is None:
             return False
+        task = asyncio.current_task()
+        if task is None:
+            return await self._answer(incoming, reader, writer)
+        self._busy.add(task)
+        try:
+            return await self._answer(incoming, reader, writer) and not self._closing
+        finally:
+            self._busy.discard(task)
+
+    async def _answer(self, incoming: Incoming, reader: Reader, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection can stay. Whatever happens, the client gets an answer."""
         try:
             return await self._route(incoming, reader, writer)
         except Refusal as refusal:
@@ -79,33 +108,34 @@ class Server:
             answer_json(writer, failure.status, failure.body(), keep_alive=False)
             return False
 
-    async def _route(self, incoming: Incoming, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        keep = incoming.keep_alive
-        match incoming.method, incoming.path:
+    async def _route(self, incoming: Incoming, reader: Reader, writer: asyncio.StreamWriter) -> bool:
+        keep, head = incoming.keep_alive, incoming.method == "HEAD"
+        match "GET" if head else incoming.method, incoming.path:
             case "POST", "/v1/chat/completions" | "/v1/completions":
                 return await self._generate(incoming, reader, writer)
             case "GET", "/v1/models":
-                answer_json(writer, 200, self._models(), keep_alive=keep)
+                answer_json(writer, 200, self._models(), keep_alive=keep, head_only=head)
             case "GET", "/health":
-                answer_json(writer, 200, {"status": "ok"}, keep_alive=keep)
+                answer_json(writer, 200, {"status": "ok"}, keep_alive=keep, head_only=head)
             case "GET", "/metrics":
-                answer(writer, 200, self._metrics().encode(), kind="text/plain; version=0.0.4", keep_alive=keep)
+                metrics, kind = self._metrics().encode(), "text/plain; version=0.0.4"
+                answer(writer, 200, metrics, kind=kind, keep_alive=keep, head_only=head)
             case _, "/v1/chat/completions" | "/v1/completions" | "/v1/models" | "/health" | "/metrics":
                 raise Refusal(405, f"{incoming.path} does not take {incoming.method}")
             case _:
                 raise Refusal(404, f"there is nothing at {incoming.path}")
         return keep
 
-    async def _generate(self, incoming: Incoming, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _generate(self, incoming: Incoming, reader: Reader, writer: asyncio.StreamWriter) -> bool:
         ask = parse(incoming.body, chat=incoming.path == "/v1/chat/completions")
         if ask.model is not None and ask.model != self._name:
             raise Refusal(404, f"the model '{ask.model}' is not served here; '{self._name}' is", param="model")
-        job = self._owner.submit(ask, gone=lambda: reader.at_eof() or writer.is_closing())
+        job = self._owner.submit(ask, gone=lambda: reader.ended or writer.is_closing())
         shape = Shape(model=self._name, chat=ask.chat)
         if ask.stream:
-            return await self._stream(ask, job, shape, EventStream(writer, keep_alive=incoming.keep_alive)) and (
-                incoming.keep_alive
-            )
+            keep = incoming.keep_alive and incoming.chunks
+            events = EventStream(writer, keep_alive=keep, chunks=incoming.chunks)
+            return await self._stream(ask, job, shape, events) and keep
         text, finish = "", None
         while finish is None:
             piece = await self._piece(job)
@@ -123,6 +153,7 @@ class Server:
                 if first:
                     raise
                 await events.send(refusal.body())
+                await events.close()
                 return False
             if first and shape.chat:
                 await events.send(shape.role())
@@ -182,8 +213,10 @@ async def serve(args: argparse.Namespace, listener: socket.socket) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
     stepping = asyncio.create_task(owner.run())
-    listening = await asyncio.start_server(
-        server.connection, sock=listener, limit=MAX_HEAD_BYTES, backlog=QUEUED_CONNECTIONS
+    listening = await asyncio.get_running_loop().create_server(
+        lambda: asyncio.StreamReaderProtocol(Reader(limit=MAX_HEAD_BYTES), server.connection),
+        sock=listener,
+        backlog=QUEUED_CONNECTIONS,
     )
     print(f"serving {args.served_model_name} on http://{args.host}:{args.port}", flush=True)
     stopping = asyncio.create_task(stop.wait())
