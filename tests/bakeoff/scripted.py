@@ -88,6 +88,7 @@ class Scripted:
         spared_by_four_s: float = 0.0,
         weights: str = "q4",
         broken: bool = False,
+        first_token_s: float = 0.2,
     ) -> None:
         self.name = name
         self.title = name.capitalize()
@@ -95,11 +96,12 @@ class Scripted:
         self.spared_s = spared_s
         self.spared_by_four_s = spared_by_four_s
         self.broken = broken
+        self.first_token_s = first_token_s
 
     def command(self, spec: LaunchSpec, settings: Settings) -> Command:
         spared_s = self.spared_s if settings.get("prefix_caching") else 0.0
         spared_s += self.spared_by_four_s if settings.get("max_running") == 4 else 0.0
-        script = Script(ttft_s=0.2 - spared_s, gap_s=0.002)
+        script = Script(ttft_s=self.first_token_s - spared_s, gap_s=0.002)
         refuses = self.broken or settings.get("max_running") == 1
         option = "--no-such-option" if refuses else "--script"
         argv = (spec.python, "-m", "unmoor.fake.engine", "--port", str(spec.port), option)

@@ -192,6 +192,25 @@ def test_ctrl_c_ends_in_good_order_with_a_partial_result(tmp_path: Path) -> None
     assert len(answered) == 32, "what was cut off is sent again"
 
 
+def test_ctrl_c_in_a_warm_up_is_no_failure_of_the_engine(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[2]); from pathlib import Path; from scripted import Scripted, run; "
+        "end, said = run(Path(sys.argv[1]), Scripted(first_token_s=3.0)); print(end.interrupted, end.error)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path), str(HERE)], stdout=subprocess.PIPE, text=True
+    )
+    while not list(tmp_path.glob("*/engine-logs/*.log")):
+        time.sleep(0.02)
+    time.sleep(5.0)  # three for the first answer, by which it is ready; then two warm-up requests of three each
+    os.kill(process.pid, signal.SIGINT)
+    told, _ = process.communicate(timeout=60)
+    assert told.split() == ["True", "None"]
+    events = (only_run(tmp_path) / "events.jsonl").read_text()
+    assert "failed_trial" not in events
+    assert "block_started" not in events
+
+
 def _records(path: Path) -> list[dict[str, dict[str, str]]]:
     return [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
 
