@@ -360,7 +360,9 @@ def test_who_fails_a_gate_is_never_picked(field: list[CandidateReport]) -> None:
 
 def test_hardware_that_is_too_small_is_said_in_the_sentence_and_first_against() -> None:
     said = verdict(candidate(V, rate(4, 9, PREDICTED, validated=False)), candidate(S))
-    assert said.sentence.endswith("; this hardware is not predicted to carry the traffic at the SLO.")
+    assert said.sentence.endswith(
+        "; this hardware is not predicted to carry the traffic at the SLO under vLLM's settings."
+    )
     assert said.against.startswith(
         "Its highest rate at the SLO on 8 × h100_sxm, 4 to 9 requests/s, is below the traffic's own 10 requests/s"
     )
@@ -370,8 +372,12 @@ def test_hardware_that_is_too_small_is_said_in_the_sentence_and_first_against() 
 
 def test_a_pick_whose_layouts_all_miss_the_slo_is_said_to() -> None:
     said = verdict(candidate(V, caveats=caveat("slo_unmet")), candidate(S))
-    assert said.sentence.endswith("; this hardware is not predicted to carry the traffic at the SLO.")
-    assert said.against.startswith("No layout of 8 × h100_sxm is predicted to meet the SLO at any rate")
+    assert said.sentence.endswith(
+        "; this hardware is not predicted to carry the traffic at the SLO under vLLM's settings."
+    )
+    assert said.against.startswith(
+        "Under vLLM's settings, no layout of 8 × h100_sxm is predicted to meet the SLO at any rate"
+    )
 
 
 def test_overlap_that_the_cache_forgets_weakens_the_argument_and_says_so() -> None:
@@ -379,3 +385,70 @@ def test_overlap_that_the_cache_forgets_weakens_the_argument_and_says_so() -> No
     forgotten = verdict(candidate(V, hits), candidate(S), overlap=0.4).against
     assert "at most 6% is simulated to be still in the cache" in forgotten
     assert "simulated" not in verdict(candidate(V, hits), candidate(S), overlap=0.1).against
+
+
+def test_who_cannot_be_compared_is_named_apart_from_who_is_beaten() -> None:
+    weights = [caveat(PRECISION, text) for text in ("float32", "q4_1")]
+    said = verdict(
+        candidate(V, rate(10, 11), caveats=weights[0]),
+        candidate(S, rate(20, 21), caveats=weights[0]),
+        candidate(T, rate(30, 31), caveats=weights[1]),
+    )
+    assert said.pick == S
+    assert "better than that of vLLM by more than 5%, beyond the intervals; NOT COMPARABLE with TensorRT-LLM:" in (
+        said.sentence
+    )
+
+
+def test_each_proof_names_its_own_kind_and_property() -> None:
+    fast = Figure(
+        metric="goodput_rps", value=9, low=8.9, high=9.1, unit="rps", kind=MEASURED, validated=True, source="s",
+        as_of="2026-11-30",
+    )  # fmt: skip
+    slow = msgspec.structs.replace(fast, value=2, low=1.9, high=2.1)
+    said = verdict(
+        candidate(V, fast, rate(20, 21, PUBLISHED)), candidate(S, slow), candidate(T, rate(10, 11, PUBLISHED))
+    )
+    assert "its measured goodput is better than that of SGLang by more than 5%, beyond the intervals" in said.sentence
+    assert "its published highest rate at the SLO is better than that of TensorRT-LLM by more than 5%." in said.sentence
+
+
+def test_two_versions_of_one_engine_are_told_apart_in_the_proof() -> None:
+    said = verdict(candidate(V, rate(20, 21), version="2.0"), candidate(V, rate(10, 11), version="1.0"))
+    assert "better than that of vLLM 1.0 by more than 5%" in said.sentence
+
+
+def test_a_missing_precision_bars_as_another_one_does() -> None:
+    said = verdict(candidate(V, rate(10, 11)), candidate(S, rate(50, 60), caveats=caveat(PRECISION, "float32")))
+    assert said.pick == V
+    assert "of one was measured that float32, of another the weights are not known" in said.sentence
+
+
+def test_a_measured_tie_on_one_property_goes_on_to_the_next() -> None:
+    full = Figure(
+        metric="goodput_rps", value=4, low=3.9, high=4, unit="rps", kind=MEASURED, validated=True, source="s",
+        as_of="2026-11-30",
+    )  # fmt: skip
+    slow = msgspec.structs.replace(full, metric="scheduled_e2e_mean_s", value=3, low=2.9, high=3.1, unit="s")
+    fast = msgspec.structs.replace(slow, value=1, low=0.9, high=1.1)
+    said = verdict(candidate(V, full, slow), candidate(S, full, fast))
+    assert (said.pick, said.decided_by) == (S, "scheduled_e2e_mean_s")
+
+
+def test_with_a_gate_open_the_only_one_left_is_the_one_that_no_gate_bars() -> None:
+    said = verdict(candidate(V, open_gates=("contract_languages",)), candidate(S, fails=("support",)))
+    assert "it is the only candidate that no gate bars (SGLang: no support)" in said.sentence
+
+
+def test_an_engine_that_carries_the_traffic_on_the_same_hardware_is_named() -> None:
+    plan = msgspec.structs.replace(PLAN, default_engine=T)
+    doubts = caveat("slo_unmet") + caveat("requests_too_long")
+    said = verdict(candidate(T, caveats=doubts), candidate(V, rate(20, 30, PREDICTED)), plan=plan)
+    assert "under TensorRT-LLM's settings (some prompts fit no KV pool" in said.sentence
+    assert said.sentence.endswith(", and is under vLLM's.")
+    assert "other settings come first, or vLLM, put to carry it on the same hardware" in said.against
+
+
+def test_layouts_that_no_rate_breaks_are_not_called_too_small_for_others_that_miss_the_slo() -> None:
+    said = verdict(candidate(V, caveats=caveat("slo_unmet") + caveat("rate_unbounded")), candidate(S))
+    assert "not predicted to carry" not in said.sentence

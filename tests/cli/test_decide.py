@@ -41,7 +41,7 @@ COST = {
 }  # fmt: skip
 CANDIDATE = {
     "engine": TEXT, "version": MAYBE_TEXT, "gates": (list,), "evidence": (list,), "cost": (dict,), "caveats": (list,),
-    "headroom": (dict, type(None)), "leaving": (list,),
+    "headroom": (dict, type(None)), "leaving": (list,), "paired": (list,),
 }  # fmt: skip
 VERDICT = {
     "pick": MAYBE_TEXT, "sentence": TEXT, "decided_by": TEXT, "against": TEXT, "risk": TEXT, "not_for": TEXT,

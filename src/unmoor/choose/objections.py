@@ -29,6 +29,8 @@ _NAMES = {
     "scheduled_e2e_mean_s": "mean E2E",
 }
 CLAIM_PREFIX = "claimed_"
+_UNBOUNDED = "rate_unbounded"  # the code of the caveat of a prediction in which no rate breaks the SLO
+_TOO_LONG = "requests_too_long"
 HIT_RATE = "prefix_hit_rate"
 SLO_UNMET = "slo_unmet"  # the code of the caveat of a prediction in which layouts miss the SLO at every rate
 
@@ -68,11 +70,13 @@ def strongest_against(case: Case) -> str:
 def carries(pick: CandidateReport, profile: TrafficProfile) -> bool | None:
     """Whether the plan's hardware is put to carry the traffic at the SLO; None where no figure says.
 
-    False where even the upper end of the highest rate lies below the traffic's own, or no layout meets the SLO at all.
+    False where even the upper end of the highest rate lies below the traffic's own, or no layout meets the SLO at all;
+    None too where some layouts miss it and no rate breaks it in others.
     """
     rate = best_figure(pick.evidence, RATE_AT_SLO)
     if rate is None:
-        return False if any(caveat.code == SLO_UNMET for caveat in pick.caveats) else None
+        codes = {caveat.code for caveat in pick.caveats}
+        return False if SLO_UNMET in codes and _UNBOUNDED not in codes else None
     reach, offered = _reach(rate), profile.offered_rps
     return None if reach is None or offered is None else reach >= offered
 
@@ -82,11 +86,29 @@ def _too_small(case: Case) -> list[str]:
         return []
     rate = best_figure(case.pick.evidence, RATE_AT_SLO)
     size = f"{case.plan.hardware.count} × {case.plan.hardware.device}"
-    first = "more hardware or a looser SLO comes first."
+    others = ", ".join(sorted({case.title(other) for other in carriers(case)}))
+    first = (
+        f"other settings come first, or {others}, put to carry it on the same hardware."
+        if others
+        else "other settings, more hardware or a looser SLO come first."
+    )
     if rate is None or case.profile.offered_rps is None:
-        return [f"No layout of {size} is predicted to meet the SLO at any rate: {first}"]
+        settings = f"Under {case.title(case.pick)}'s settings{too_long(case)}"
+        return [f"{settings}, no layout of {size} is predicted to meet the SLO at any rate: {first}"]
     own = f"{case.profile.offered_rps:.3g} requests/s"
     return [f"Its highest rate at the SLO on {size}, {said(rate)}, is below the traffic's own {own}: {first}"]
+
+
+def carriers(case: Case) -> tuple[CandidateReport, ...]:
+    """The others, barred by no gate, that the plan's hardware is put to carry the traffic with."""
+    return tuple(other for other in case.others if not other.excluded and carries(other, case.profile))
+
+
+def too_long(case: Case) -> str:
+    """In brackets, that prompts are too long for the pick as it is set; empty where none is."""
+    if not any(caveat.code == _TOO_LONG for caveat in case.pick.caveats):
+        return ""
+    return " (some prompts fit no KV pool, or no single batch: see requests_too_long, and the setting chunked_prefill)"
 
 
 def straddles(pick: CandidateReport, profile: TrafficProfile) -> Figure | None:
