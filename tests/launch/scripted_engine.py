@@ -47,9 +47,12 @@ subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, 
 WITH_UNMARKED_CHILDREN = (
     """
 import mmap, os, subprocess, sys, tempfile
-held = open("/dev/shm/unmoor-test-" + os.path.basename(tempfile.gettempdir()), "w+b")
+name = "/dev/shm/unmoor-test-" + os.path.basename(tempfile.gettempdir())
+held = open(name + ".part", "w+b")
 held.truncate(4096)
 shared = mmap.mmap(held.fileno(), 4096)
+os.link(name + ".part", name)  # as semaphores get their names
+os.unlink(name + ".part")
 open(tempfile.gettempdir() + "/left", "w").close()
 sleeps = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
 subprocess.Popen([sys.executable, "-c", sleeps], env={}, pass_fds=[held.fileno()])

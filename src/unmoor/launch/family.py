@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from unmoor.launch.identity import PROC, Identity, Stat, carries, read_stat, send
@@ -48,36 +49,34 @@ def end_all(find: Callable[[], Iterable[Identity]], *, within_s: float) -> tuple
     return ()
 
 
-def shared_memory_names() -> frozenset[str]:
-    """What lies in the machine's shared memory now."""
+def shared_memory() -> dict[int, Path]:
+    """What lies directly in the machine's shared memory now, by its inode."""
     try:
-        return frozenset(entry.name for entry in SHARED_MEMORY.iterdir())
-    except OSError:
-        return frozenset()
+        return {entry.lstat().st_ino: entry for entry in SHARED_MEMORY.iterdir()}
+    except OSError:  # there is none, or something went while we looked: nothing is said to lie there
+        return {}
 
 
-def mapped_names(processes: Iterable[Identity]) -> frozenset[str]:
-    """What `processes` have mapped of the machine's shared memory, by the names that lie directly in it."""
-    found: set[str] = set()
-    for process in processes:
-        for line in _maps(process.pid):
-            path = Path(line.partition("/")[1] + line.partition("/")[2])
-            if path.parent == SHARED_MEMORY and not path.name.endswith(" (deleted)"):
-                found.add(path.name)
-    return frozenset(found)
+def mapped_inodes(processes: Iterable[Identity]) -> frozenset[int]:
+    """What `processes` have mapped of the machine's shared memory (proc(5), maps).
+
+    By inode: who makes a semaphore has mapped it under a name of the moment, which is gone once it has its own.
+    """
+    lines = (line.split(maxsplit=5)[4:] for process in processes for line in _maps(process.pid))
+    return frozenset(int(inode) for inode, *path in lines if path and path[0].startswith(f"{SHARED_MEMORY}/"))
 
 
-def unlink_shared(names: Iterable[str]) -> None:
-    """Unlinks `names` from the machine's shared memory, except what a process that still runs has mapped."""
-    wanted = frozenset(names) & shared_memory_names()
+def unlink_shared(inodes: Iterable[int]) -> None:
+    """Unlinks `inodes` from the machine's shared memory, except what a process that still runs has mapped."""
+    there = shared_memory()
+    wanted = frozenset(inodes) & there.keys()
     if not wanted:
         return
-    in_use = mapped_names(Identity(stat.pid, stat.started_ticks, "") for stat in _every_process() if not stat.ended)
-    for name in wanted - in_use:
-        try:
-            (SHARED_MEMORY / name).unlink(missing_ok=True)
-        except OSError:  # another user's, or a folder: not the engine's
-            continue
+    in_use = mapped_inodes(Identity(stat.pid, stat.started_ticks, "") for stat in _every_process() if not stat.ended)
+    for inode in wanted - in_use:
+        # What cannot be unlinked is another user's, or a folder: not the engine's.
+        with suppress(OSError):
+            there[inode].unlink()
 
 
 def _every_process() -> Iterable[Stat]:

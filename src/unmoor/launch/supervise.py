@@ -16,16 +16,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from unmoor.launch.family import POLL_S, end_all, family, mapped_names, shared_memory_names, unlink_shared
+from unmoor.launch.family import POLL_S, end_all, family, mapped_inodes, shared_memory, unlink_shared
 from unmoor.launch.identity import MARK, Identity, identify
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2): the engine's orphans become this process's children, and so are found
 STRAGGLERS_S = 2.0
 KILL_S = 3.0
+LOOK_S = 0.25
 
 
 def main() -> int:
@@ -35,7 +37,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     order = json.loads(_first_line())
-    shared_before = shared_memory_names()
+    shared_before = frozenset(shared_memory())
     temporary = Path(order["temporary"])
     try:
         temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -72,24 +74,24 @@ def _start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 def end(
-    child: subprocess.Popen[bytes], leader: Identity | None, *, mark: str, grace_s: float, shared_before: frozenset[str]
+    child: subprocess.Popen[bytes], leader: Identity | None, *, mark: str, grace_s: float, shared_before: frozenset[int]
 ) -> None:
     """Asks the engine to end, waits `grace_s`, then kills what is left of it and unlinks the shared memory it leaves.
 
     The engine ends its own children when asked; killing them at once would only fill its log with complaints. It is
     waited for last: until then nobody else can have its id, which is also its session's.
     """
-    shared: set[str] = set()
+    shared: set[int] = set()
 
     def left() -> tuple[Identity, ...]:
         found = family(mark, leader=leader, supervisor=os.getpid())
-        shared.update(mapped_names(found))
+        shared.update(mapped_inodes(found))
         return found
 
     if _runs(child):
         left()
         os.kill(child.pid, signal.SIGTERM)
-        if not _ended_within(child, grace_s):
+        if not _ended_within(child, grace_s, look=left):
             os.kill(child.pid, signal.SIGKILL)
     deadline = time.monotonic() + STRAGGLERS_S
     while left() and time.monotonic() < deadline:
@@ -104,10 +106,16 @@ def _runs(child: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
-def _ended_within(child: subprocess.Popen[bytes], limit_s: float) -> bool:
+def _ended_within(child: subprocess.Popen[bytes], limit_s: float, *, look: Callable[[], object]) -> bool:
+    """Whether it ended in time. `look` is called now and then, and last: one that is starting maps more meanwhile."""
     deadline = time.monotonic() + limit_s
+    looked = time.monotonic()
     while _runs(child):
-        if time.monotonic() >= deadline:
+        now = time.monotonic()
+        if now - looked >= LOOK_S or now >= deadline:
+            looked = now
+            look()
+        if now >= deadline:
             return False
         time.sleep(POLL_S)
     return True
