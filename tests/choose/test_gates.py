@@ -106,11 +106,11 @@ def test_a_stale_fact_still_answers_and_says_that_it_is_stale() -> None:
     ("gates", "seen", "hint"),
     [
         (GatesPlan(hardware_possible=("nvdia",)), "nvdia", "did you mean 'nvidia'?"),
-        (GatesPlan(contract_languages=("german",)), "german", None),
-        (GatesPlan(contract_languages=("de", "qq")), "qq", None),
+        (GatesPlan(contract_languages=("german",)), "german", "docs/reference/plan.md says what each gate takes"),
+        (GatesPlan(contract_languages=("de", "qq")), "qq", "docs/reference/plan.md says what each gate takes"),
     ],
 )
-def test_a_word_nobody_knows_is_refused_with_its_place(gates: GatesPlan, seen: str, hint: str | None) -> None:
+def test_a_word_nobody_knows_is_refused_with_its_place(gates: GatesPlan, seen: str, hint: str) -> None:
     with pytest.raises(PlanError) as caught:
         check_gate_words(gates, FACTS, where=lambda word: f"plan.toml: {word}")
     assert caught.value.where == f"plan.toml: {seen}"

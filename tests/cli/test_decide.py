@@ -238,3 +238,19 @@ def test_what_was_measured_on_this_machine_is_no_evidence_for_other_hardware(tmp
     assert (done.returncode, done.stdout) == (2, "")
     assert "a bake-off measures this machine's processor, which says nothing of the plan's hardware" in done.stderr
     assert "hardware.device = 'h100_sxm'" in done.stderr
+
+
+def test_a_plans_name_leads_to_no_other_folder(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "plan.toml").write_text(SMALL.replace('name = "small"', 'name = "../../UP"'))
+    done = unmoor("decide", "plan.toml", cwd=tmp_path / "in")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "in" / "reports" / "up" / "report.html").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_where_the_page_cannot_be_written_nothing_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(SMALL)
+    done = unmoor("decide", "plan.toml", "--json", "--html", ".", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the page cannot be written" in done.stderr

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from unmoor.cli.plan_files import expand, open_plan, open_workload
+from unmoor.cli.plan_files import expand, open_log, open_plan, open_workload
 from unmoor.core.errors import PlanError, TrafficError
 from unmoor.core.plan import Plan
 
@@ -120,3 +121,16 @@ def test_a_plan_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanError) as caught:
         open_plan(broken)
     assert (caught.value.message, caught.value.where) == ("not UTF-8", f"{broken}:3")
+
+
+@pytest.mark.parametrize("written", ["~nosuchuserhere/t.jsonl", "a" * 5000])
+def test_a_path_that_leads_nowhere_is_an_error_with_a_way_out(written: str, tmp_path: Path) -> None:
+    with pytest.raises(TrafficError) as caught:
+        open_workload(plan_with(f'path = "{written}"', tmp_path), base=tmp_path)
+    assert caught.value.hint
+
+
+def test_a_log_whose_name_is_no_utf8_is_named_in_escapes(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.jsonl")
+    path.write_bytes(AGENTS.read_bytes())
+    assert open_log(path).source.endswith("\\xff.jsonl")

@@ -83,3 +83,61 @@ def test_a_wrong_value_is_shown_and_what_was_expected_is_said_in_words(line: str
 def test_long_bounds_are_said_in_seconds() -> None:
     assert Slo(ttft_s=1500, tpot_s=0.05).describe() == "p95 TTFT <= 1,500 s, p95 TPOT <= 50 ms"
     assert Slo(e2e_s=12.5).describe() == "p95 E2E <= 12.5 s"
+
+
+WHOLE = """
+name = "agents"
+[traffic.synthetic]
+requests = 40
+rate_rps = 8.0
+input_tokens = 4000
+output_tokens = 40
+[slo]
+ttft_s = 1.5
+[model]
+name = "m"
+weights = "fp8"
+[hardware]
+device = "cpu"
+count = 8
+[[candidates]]
+engine = "vllm"
+optional = true
+[[candidates]]
+engine = "sglang"
+optional = false
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("requests = 40", "requests = 1_000_000_000", "from 1 to 1,000,000"),
+        ("requests = 40", f"requests = {'9' * 5000}", "too many digits"),
+        ("input_tokens = 4000", "input_tokens = 9_999_999_999", "from 1 to 10,000,000"),
+        ("rate_rps = 8.0", "rate_rps = 1e-300", "from 0.000001 to 1,000,000"),
+        ("rate_rps = 8.0", "rate_rps = 8.0\nburstiness = 1e200", "from 0.01 to 100"),
+        ("rate_rps = 8.0", "rate_rps = 8.0\nburstiness = 1e-200", "from 0.01 to 100"),
+        ("count = 8", "count = 80_000_000", "from 1 to 1,024"),
+        ('name = "agents"', 'name = "a\\u0000b"', "a control character"),
+        ('name = "agents"', 'name = "\\u001b[31mred"', "a control character"),
+        ('name = "agents"', '"\\u001b" = 1', "a control character"),
+        ('name = "agents"', 'name = " "', "'name' is empty"),
+        ('device = "cpu"', 'device = ""', "'hardware.device' is empty"),
+        ("optional = false", f"settings = {'[' * 5000}{']' * 5000}", "nested too deeply"),
+        ("optional = false", f"{'a.' * 20000}a = 1", "nested too deeply"),
+    ],
+)
+def test_what_no_plan_can_mean_is_refused_at_once_and_with_a_way_out(old: str, new: str, told: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        read_plan(WHOLE.replace(old, new, 1), where="p.toml")
+    assert told in str(caught.value)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("bad", ['optional = "yes"', "optionl = true"])
+def test_a_mistake_in_the_second_candidate_is_placed_there(bad: str) -> None:
+    text = WHOLE.replace("optional = false", bad)
+    with pytest.raises(PlanError) as caught:
+        read_plan(text, where="p.toml")
+    assert caught.value.where == f"p.toml:{text.splitlines().index(bad) + 1}"

@@ -43,6 +43,7 @@ def check_gate_words(gates: GatesPlan, facts: Facts, *, where: Callable[[str], s
                 where=where(language),
                 seen=language,
                 expected="ISO 639-1 codes of two small letters, like 'en' or 'de'",
+                hint="docs/reference/plan.md says what each gate takes",
             )
 
 

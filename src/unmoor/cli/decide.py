@@ -36,7 +36,10 @@ def command(
     Gates come first, then evidence that may rank, then what is hard to reverse. Nothing is launched.
     """
     from unmoor.choose.decide import make_decision
+    from unmoor.cli.page_file import write_page
     from unmoor.cli.plan_files import open_plan, open_workload
+    from unmoor.core.folder_name import folder_name
+    from unmoor.report.decision_page import render
 
     read, text = open_plan(plan)
     _check_names(read, _finder(plan, text))
@@ -51,10 +54,10 @@ def command(
         measured=_measured(run, read, workload) if run else None,
         tables=_tables(),
     )
-    _show(decision, as_json=as_json)
-    target = html or (None if as_json else Path("reports") / read.name / "report.html")
+    target = html or (None if as_json else Path("reports") / folder_name(read.name) / "report.html")
     if target is not None:
-        _write_page(decision, target)
+        write_page(render(decision), target, _say)  # first: where it fails, nothing is printed
+    _show(decision, as_json=as_json)
 
 
 def _measured(run: Path, plan: Plan, workload: Workload) -> Measured:
@@ -131,21 +134,3 @@ def _show(decision: Decision, *, as_json: bool) -> None:
     from unmoor.report.decision_text import render
 
     click.echo(render(decision))
-
-
-def _write_page(decision: Decision, target: Path) -> None:
-    from unmoor.core.errors import WorldError
-    from unmoor.report.decision_page import render
-
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(render(decision), encoding="utf-8")
-    except OSError as failure:
-        raise WorldError(
-            "the page cannot be written",
-            where=str(target),
-            seen=failure.strerror,
-            expected="a place that can be written to",
-            hint="name another with --html",
-        ) from None
-    _say(f"page: {target}")

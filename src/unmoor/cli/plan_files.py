@@ -32,7 +32,7 @@ def open_plan(path: Path) -> tuple[Plan, str]:
     Raises PlanError for a file that is missing, a folder, not readable, not UTF-8, or not a plan.
     """
     text = read_text(path, error=PlanError, expected="a plan in TOML", hint="examples/agents/plan.toml is one")
-    return read_plan(text, where=str(path)), text
+    return read_plan(text, where=shown(path)), text
 
 
 def open_workload(plan: Plan, *, base: Path) -> Workload:
@@ -47,16 +47,42 @@ def open_workload(plan: Plan, *, base: Path) -> Workload:
         return synthesise(plan.traffic.synthetic)
     written = plan.traffic.path or ""
     where = f"plan '{plan.name}', traffic.path"
-    path = base / Path(expand(written, where=where)).expanduser()
-    if not path.is_file():
+    path = base / _at_home(expand(written, where=where), where=where)
+    if not _is_file(path):
         raise TrafficError(
             "no such traffic",
             where=where,
-            seen=str(path),
+            seen=shown(path),
             expected="a request log or trace",
             hint=_how_to_get(plan),
         )
     return open_log(path, format_name=plan.traffic.format)
+
+
+def _at_home(written: str, *, where: str) -> Path:
+    try:
+        return Path(written).expanduser()
+    except RuntimeError:
+        raise TrafficError(
+            "no such user's folder",
+            where=where,
+            seen=written,
+            expected="a path; ~ alone is your own folder, ~NAME that of the user NAME",
+            hint="write the path without ~, or set a variable",
+        ) from None
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is a file; a path that the system would not even look for is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def shown(path: Path) -> str:
+    """The path as text for people and JSON; bytes that are no UTF-8 stand as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def open_log(path: Path, *, format_name: str | None = None) -> Workload:
@@ -64,7 +90,7 @@ def open_log(path: Path, *, format_name: str | None = None) -> Workload:
     content = read_file(
         path, error=TrafficError, expected="a request log or trace", hint="docs/reference/traffic.md lists the formats"
     )
-    return read_workload(content, where=str(path), format_name=format_name)
+    return read_workload(content, where=shown(path), format_name=format_name)
 
 
 def read_text(path: Path, *, error: type[UserError], expected: str, hint: str) -> str:
@@ -75,7 +101,7 @@ def read_text(path: Path, *, error: type[UserError], expected: str, hint: str) -
     except UnicodeDecodeError as failure:
         line = content.count(b"\n", 0, failure.start) + 1
         seen = f"byte 0x{content[failure.start]:02x} at offset {failure.start}"
-        raise error("not UTF-8", where=f"{path}:{line}", seen=seen, expected=expected, hint=hint) from None
+        raise error("not UTF-8", where=f"{shown(path)}:{line}", seen=seen, expected=expected, hint=hint) from None
 
 
 def read_file(path: Path, *, error: type[UserError], expected: str, hint: str) -> bytes:
@@ -88,7 +114,7 @@ def read_file(path: Path, *, error: type[UserError], expected: str, hint: str) -
         seen = "a folder"
     except OSError as failure:
         seen = failure.strerror or type(failure).__name__
-    raise error("cannot be read", where=str(path), seen=seen, expected=expected, hint=hint) from None
+    raise error("cannot be read", where=shown(path), seen=seen, expected=expected, hint=hint) from None
 
 
 def expand(text: str, *, where: str) -> str:
