@@ -18,6 +18,7 @@ from unmoor.bakeoff.summary import summarise
 from unmoor.choose.decide import make_decision
 from unmoor.cli.measured_run import measured_in
 from unmoor.core.decision import Decision
+from unmoor.core.errors import UsageError
 from unmoor.core.plan import Plan
 from unmoor.core.plan_text import read_plan
 from unmoor.core.record import Outcome, Record
@@ -169,3 +170,12 @@ def test_another_version_than_the_measured_one_takes_nothing_of_the_run(tmp_path
     found = decision(run, PLAN.replace('engine = "vllm"', 'engine = "vllm"\nversion = "0.32.0"')).candidates[1]
     assert not any(f.kind.value == "measured" for f in found.evidence)
     assert "measured_otherwise" in [x.code for x in found.caveats]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_path_that_is_no_run_is_the_users_to_mend(tmp_path: Path, there: bool) -> None:  # noqa: FBT001 - a case
+    path = tmp_path / "run"
+    if there:
+        path.touch()
+    with pytest.raises(UsageError, match="no such run"):
+        decision(path)

@@ -14,6 +14,7 @@ from unmoor.bakeoff.tuned import Tuned, tuned_engines
 from unmoor.bakeoff.versus import versus_between
 from unmoor.choose.decide import Measured, MeasuredCandidate
 from unmoor.choose.rank import UNTUNED
+from unmoor.cli.plan_files import shown
 from unmoor.core.decision import Outcome, PairedFinding
 from unmoor.core.errors import UsageError
 from unmoor.core.evidence import Caveat, Figure
@@ -29,11 +30,12 @@ _DECIDE = ("slo_attainment", "scheduled_e2e_s")  # what `beats` reads, the first
 def measured_in(run: Path, plan: Plan, traffic_fingerprint: str) -> Measured:
     """Every engine that the bake-off in `run` measured, at its best settings, and how they stand to each other there.
 
-    Raises UsageError for a run of other traffic, model, hardware or SLO than the plan's: a figure holds for what it
-    was measured on. Also for a plan of any device but "cpu": a bake-off measures this machine's own processor, whatever
-    the plan says. Raises RunError for a directory that holds no bake-off.
+    Raises UsageError for a path that is no directory, and for a run of other traffic, model, hardware or SLO than the
+    plan's: a figure holds for what it was measured on. Also for a plan of any device but "cpu": a bake-off measures
+    this machine's own processor, whatever the plan says. Raises RunError for a directory that holds no bake-off.
     """
     _refuse_elsewhere(run, plan)
+    _refuse_missing(run)
     stored = StoredRun(run)
     theirs = read_plan(stored.identity.plan_text, where=str(run))
     _refuse_other(run, "traffic", stored.identity.traffic_fingerprint[:12], traffic_fingerprint[:12])
@@ -88,6 +90,17 @@ def _pinned(plan: Plan, engine: EngineReport) -> dict[str, Setting]:
     """What the measured plan pins of this engine; a candidate of this very version before one of any."""
     named = [c for c in plan.candidates if c.engine == engine.engine and c.version in {None, engine.version}]
     return next((c.settings for c in sorted(named, key=lambda c: c.version is None)), {})
+
+
+def _refuse_missing(run: Path) -> None:
+    if not run.is_dir():
+        raise UsageError(
+            "no such run",
+            where=f"--run {shown(run)}",
+            seen="a file" if run.exists() else "nothing at this path",
+            expected="the directory of a bake-off",
+            hint="unmoor bakeoff PLAN says where its run is kept",
+        )
 
 
 def _refuse_elsewhere(run: Path, plan: Plan) -> None:
