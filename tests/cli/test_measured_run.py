@@ -148,6 +148,13 @@ def test_a_decision_says_of_two_measured_engines_what_their_bake_off_says(
         assert verdict.decided_by == decided_by
 
 
+def test_the_sentence_gives_the_paired_effect_with_its_interval(tmp_path: Path) -> None:
+    sooner = decision(a_run(tmp_path / "a", both_fine_one_sooner)).verdict.sentence
+    assert "measured request by request it is sooner done than OpenVINO GenAI (0.37× as long end to end, 95 %" in sooner
+    oftener = decision(a_run(tmp_path / "b", more_often_within)).verdict.sentence
+    assert "it meets the SLO more often than OpenVINO GenAI (+50 points, 95 % interval" in oftener
+
+
 @pytest.mark.parametrize("cut", [{"finished": False}, {"repeats": 1}, {"last": 30}])
 def test_a_run_that_is_cut_short_ranks_nobody(tmp_path: Path, cut: dict[str, Any]) -> None:
     run = a_run(tmp_path, both_fine_one_sooner, **cut)

@@ -177,7 +177,7 @@ def _paired_proof(twin: PairedFinding, title: str) -> str:
     if twin.effect is None or twin.low is None or twin.high is None:
         return f"measured request by request it is better than {title}"
     if twin.kind == "ratio":
-        much = f"{twin.effect:.2f}× as long end to end as {title}, 95 % interval {twin.low:.2f} to {twin.high:.2f}"
+        much = f"{twin.effect:.2f}× as long end to end, 95 % interval {twin.low:.2f} to {twin.high:.2f}"
         return f"measured request by request it is sooner done than {title} ({much})"
     much = f"{twin.effect * 100:+.3g} points, 95 % interval {twin.low * 100:.3g} to {twin.high * 100:.3g}"
     return f"measured request by request it meets the SLO more often than {title} ({much})"
