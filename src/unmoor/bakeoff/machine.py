@@ -11,15 +11,12 @@ from unmoor.bakeoff.other_work import BUSY_SHARE, CODE, OtherWork
 from unmoor.bakeoff.result import Machine
 from unmoor.core.errors import PlanError
 from unmoor.core.evidence import Caveat
+from unmoor.core.hardware import THIS_MACHINE
 from unmoor.core.plan import Plan
 from unmoor.core.plan_text import line_of
 
 _SAMPLE_S = 0.5
 _PROC = Path("/proc")
-
-
-THIS_MACHINE = "cpu"
-"""The plan's `hardware.device` for the machine that Unmoor itself runs on, the only one it can measure."""
 
 
 def require_this_machine(plan: Plan, text: str, *, where: str) -> None:

@@ -74,11 +74,8 @@ def _tables() -> TableFinder:
         from unmoor.choose.prediction.kernel_tables import find_table
 
         return find_table
-    import os
-
     from unmoor.choose.prediction.live_tables import live_tables
 
-    os.environ["HF_HUB_OFFLINE"] = "1"  # the library would ask a hub for a model it does not bundle
     return live_tables
 
 

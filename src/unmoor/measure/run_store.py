@@ -23,6 +23,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
+from unmoor.core.folder_name import folder_name
 from unmoor.core.errors import PlanError, RunError, UsageError
 from unmoor.core.plan import Plan
 from unmoor.core.plan_text import read_plan
@@ -66,8 +67,7 @@ class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def folder(self) -> str:
         """The name of its run directory: the plan's name, made safe for a file system, and the key."""
-        name = re.sub(r"[^a-z0-9]+", "-", self.plan_name.lower()).strip("-") or "run"
-        return f"{name[:60]}-{self.key}"
+        return f"{folder_name(self.plan_name)}-{self.key}"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
