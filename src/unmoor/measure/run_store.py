@@ -14,7 +14,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,8 +22,8 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from unmoor.core.folder_name import folder_name
 from unmoor.core.errors import PlanError, RunError, UsageError
+from unmoor.core.folder_name import folder_name
 from unmoor.core.plan import Plan
 from unmoor.core.plan_text import read_plan
 from unmoor.core.record import Record
