@@ -10,6 +10,7 @@ import msgspec
 
 from unmoor.core.decision import Decision, GateResult
 from unmoor.core.evidence import Figure
+from unmoor.report.pages import page_environment
 from unmoor.report.words import (
     band,
     counts_word,
@@ -73,27 +74,21 @@ def render(decision: Decision) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("unmoor.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return page_environment(
+        {
+            "band": band,
+            "counts_word": counts_word,
+            "gate_word": gate_word,
+            "headroom_words": headroom_words,
+            "kind_of": kind_of,
+            "name_of": name_of,
+            "number": number,
+            "overlap_words": overlap_words,
+            "sources_of": sources_of,
+            "titled": titled,
+            "unit_of": unit_of,
+        }
     )
-    environment.globals.update(
-        band=band,
-        counts_word=counts_word,
-        gate_word=gate_word,
-        headroom_words=headroom_words,
-        kind_of=kind_of,
-        name_of=name_of,
-        number=number,
-        overlap_words=overlap_words,
-        sources_of=sources_of,
-        titled=titled,
-        unit_of=unit_of,
-    )
-    return environment
 
 
 def gate_word(gate: GateResult) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from unmoor.bakeoff.result import BakeoffResult, EngineReport
 from unmoor.core.evidence import Figure
+from unmoor.report.pages import page_environment
 from unmoor.report.run_words import (
     cell_of,
     compared_of,
@@ -57,23 +58,17 @@ def render(result: BakeoffResult) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("unmoor.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return page_environment(
+        {
+            "cell_of": cell_of,
+            "compared_of": compared_of,
+            "figure_row": figure_row,
+            "finding_class": finding_class,
+            "mark_of": mark_of,
+            "state_of": state_of,
+            "traffic_of": traffic_of,
+        }
     )
-    environment.globals.update(
-        cell_of=cell_of,
-        compared_of=compared_of,
-        figure_row=figure_row,
-        finding_class=finding_class,
-        mark_of=mark_of,
-        state_of=state_of,
-        traffic_of=traffic_of,
-    )
-    return environment
 
 
 def chart_of(engine: EngineReport, metric: str) -> Chart:
