@@ -28,8 +28,8 @@ def test_the_knob_that_bears_most_on_the_traffic_comes_first(shape: Shape, first
 
 
 def test_requests_in_flight_are_the_rate_times_the_time_the_slo_allows() -> None:
-    counts = TokenCounts(total=3000, mean=300, p50=300, p95=310)
-    answers = TokenCounts(total=210, mean=21, p50=21, p95=22)
+    counts = TokenCounts(total=3000, mean=300, p50=300, p95=310, max=330)
+    answers = TokenCounts(total=210, mean=21, p50=21, p95=22, max=24)
     profile = TrafficProfile(
         requests=10, duration_s=5, input_tokens=counts, output_tokens=answers, offered_rps=2.0, burstiness=None,
         prefix_overlap=0.5, overlap_block_tokens=1, source="", format="", fingerprint="",

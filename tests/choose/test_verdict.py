@@ -27,7 +27,7 @@ COST = Cost(
     per_hour=None, per_million_output_tokens=None, per_million_good_requests=None, good_requests_reason="",
     currency="USD", source="", as_of="",
 )  # fmt: skip
-TOKENS = TokenCounts(total=100, mean=10, p50=10, p95=10)
+TOKENS = TokenCounts(total=100, mean=10, p50=10, p95=10, max=10)
 PLAN = Plan(
     name="p",
     traffic=TrafficPlan(path="t"),

@@ -70,7 +70,7 @@ SGLANG = CandidateReport(
     cost=COST,
     caveats=(SHARED,),
 )
-TOKENS = TokenCounts(total=4_802_366, mean=4002.0, p50=4004.0, p95=4360.0)
+TOKENS = TokenCounts(total=4_802_366, mean=4002.0, p50=4004.0, p95=4360.0, max=4400)
 DECISION = Decision(
     plan="agents",
     made_on="2026-11-30",

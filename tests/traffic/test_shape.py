@@ -24,8 +24,8 @@ def test_a_profile_says_lengths_rate_and_overlap() -> None:
     assert seen.duration_s == 4
     assert seen.offered_rps == 1
     assert seen.burstiness == 0
-    assert seen.input_tokens == TokenCounts(total=50, mean=10, p50=10, p95=10)
-    assert seen.output_tokens == TokenCounts(total=15, mean=3, p50=3, p95=4.8)
+    assert seen.input_tokens == TokenCounts(total=50, mean=10, p50=10, p95=10, max=10)
+    assert seen.output_tokens == TokenCounts(total=15, mean=3, p50=3, p95=4.8, max=5)
     assert seen.prefix_overlap == 0.8
     assert (seen.source, seen.format, seen.fingerprint, seen.caveats) == ("s", "f", "p", ())
 

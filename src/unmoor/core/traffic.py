@@ -64,6 +64,7 @@ class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
     mean: float
     p50: float
     p95: float
+    max: int
 
 
 class TrafficProfile(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ def token_counts(lengths: Sequence[int]) -> TokenCounts:
     p50, p95 = quantile(lengths, 0.5), quantile(lengths, 0.95)
     if p50 is None or p95 is None:
         raise ValueError("no length to count")
-    return TokenCounts(total=sum(lengths), mean=fmean(lengths), p50=p50, p95=p95)
+    return TokenCounts(total=sum(lengths), mean=fmean(lengths), p50=p50, p95=p95, max=max(lengths))
 
 
 def burstiness(arrivals_s: Sequence[float]) -> float | None:

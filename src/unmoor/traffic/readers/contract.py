@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from unmoor.core.evidence import Caveat
 from unmoor.core.traffic import Request
+from unmoor.traffic.entry import Entry, Prompt
+from unmoor.traffic.log import Grain
 from unmoor.traffic.readers.lines import Lines
 
 
@@ -41,3 +47,71 @@ class TraceFormat:
     expected: str
     looks_like: Callable[[FirstLine], bool]
     read: Callable[[Lines], Reading]
+
+
+class Broken(Exception):  # noqa: N818 - a broken record is counted and skipped; it is an event, not an error
+    """One record of a log that cannot be read. It quotes no text of the log: `seen` is a number, a type or a size."""
+
+    def __init__(self, message: str, *, seen: str, expected: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.seen = seen
+        self.expected = expected
+
+
+class RecordReader(Protocol):
+    """One format's way with one log: it may remember a header, columns or a clock's unit from record to record."""
+
+    @property
+    def grain(self) -> Grain | None:
+        """How finely content is told apart; None where the format says nothing of it. Read after the last record."""
+
+    @property
+    def notes(self) -> Sequence[Caveat]:
+        """What was assumed, once the last record is read: the clock's unit, say."""
+
+    def read(self, record: bytes) -> Iterable[Entry]:
+        """The requests in one record, which is a line or one object of a JSON array.
+
+        None for a header, several for a dialogue. Raises Broken.
+        """
+
+
+@dataclass(frozen=True)
+class RecordFormat:
+    """One format: how its first record looks, and a reader for one log of it."""
+
+    name: str
+    expected: str
+    looks_like: Callable[[FirstLine], bool]
+    start: Callable[[], RecordReader]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A prompt as chained symbols: `chain[i]` (uint64) identifies the prompt up to its symbol i.
+
+    `ends[i]` (int64) is how much of the prompt that is, in the cutter's unit: tokens, or bytes.
+    """
+
+    chain: NDArray[np.uint64]
+    ends: NDArray[np.int64]
+
+
+class Cutter(Protocol):
+    """What turns text into chained symbols: by bytes, or by a tokenizer. Prompts come in batches, to be vectorised."""
+
+    @property
+    def by(self) -> Literal["tokens", "bytes"]:
+        """The unit of `Cut.ends`."""
+
+    @property
+    def step(self) -> int:
+        """The unit's granularity: 1 for tokens, the size of a piece for bytes."""
+
+    @property
+    def notes(self) -> Sequence[Caveat]:
+        """What was assumed."""
+
+    def cut(self, prompts: Sequence[Prompt]) -> list[Cut]:
+        """Each prompt as chained symbols."""
