@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from itertools import pairwise
 from operator import attrgetter
+from typing import BinaryIO
 
 import msgspec
 
@@ -12,8 +14,9 @@ from unmoor.core.errors import TrafficError
 from unmoor.core.evidence import Caveat
 from unmoor.core.nearest import did_you_mean
 from unmoor.core.traffic import Request, Workload
+from unmoor.traffic.log import Traffic
 from unmoor.traffic.readers import azure, mooncake, unmoor_jsonl
-from unmoor.traffic.readers.contract import FirstLine, Reading, TraceFormat
+from unmoor.traffic.readers.contract import Cutter, FirstLine, LogFile, Reading, TraceFormat, Watch
 from unmoor.traffic.readers.lines import Lines, cut, split_lines
 
 FORMATS: dict[str, TraceFormat] = {module.FORMAT.name: module.FORMAT for module in (unmoor_jsonl, mooncake, azure)}
@@ -112,3 +115,25 @@ def _in_order(reading: Reading) -> tuple[tuple[Request, ...], tuple[Caveat, ...]
 def _out_of_order(late: int) -> Caveat:
     lines = "line came" if late == 1 else "lines came"
     return Caveat(code="out_of_order", text=f"{late} {lines} before the one above it in time; requests were sorted.")
+
+
+def read_traffic(  # the signature others build on; the body lands next
+    source: bytes | BinaryIO | Iterable[LogFile],
+    *,
+    where: str,
+    format_name: str | None = None,
+    cutter: Cutter | None = None,
+    most_broken: int | None = None,
+    watch: Watch | None = None,
+) -> Traffic:
+    """The requests of a log, in order of arrival, from its bytes, an open binary stream, or the files of a folder.
+
+    gzip and zstd are unpacked, whatever the name. `where` names the log, in errors and as the source. The format is
+    told by the first record unless `format_name` says it. `cutter` is what content as text is told apart by: bytes
+    unless given. Broken lines are counted and skipped, up to `most_broken`: by default 10, or 1 % of the lines where
+    that is more. `watch(line, entry)` sees every request in the order of the log.
+
+    Raises TrafficError, with the line, for a log without a request, an unknown format, a broken header, more broken
+    lines than that, and an archive that ends early.
+    """
+    raise NotImplementedError

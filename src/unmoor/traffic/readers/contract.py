@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, BinaryIO, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,24 @@ from unmoor.traffic.readers.lines import Lines
 
 
 @dataclass(frozen=True)
+class LogFile:
+    """One file of a log, open for reading: its name, for errors, and its bytes as they lie."""
+
+    name: str
+    stream: BinaryIO
+
+
+@dataclass(frozen=True)
 class FirstLine:
     """The first line that is not blank, as formats are told apart by it.
 
-    `keys` are the keys and their values when it is a JSON object, `columns` its fields when it is not.
+    `keys` are the keys and their values when it is a JSON object, `columns` its comma-separated fields when it is not;
+    `text` is how it begins (4,000 characters at most).
     """
 
     keys: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,10 @@ class Broken(Exception):  # noqa: N818 - a broken record is counted and skipped;
         self.message = message
         self.seen = seen
         self.expected = expected
+
+
+class Unreadable(Broken):
+    """A record without which none of the others can be read, such as a header: the reading ends here."""
 
 
 class RecordReader(Protocol):
@@ -115,3 +129,7 @@ class Cutter(Protocol):
 
     def cut(self, prompts: Sequence[Prompt]) -> list[Cut]:
         """Each prompt as chained symbols."""
+
+
+Watch = Callable[[int, Entry], None]
+"""Sees every request, with its line, in the order of the log."""
