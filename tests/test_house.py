@@ -30,7 +30,7 @@ STAYS_IN = {
     "click": {"cli"},
     "jinja2": {"report", "traffic"},  # in traffic: models' own chat templates
     "tokenizers": {"traffic"},
-    "zstandard": {"traffic"},
+    "backports": {"traffic"},
     "httptools": {"measure", "fake"},
     "aiconfigurator_core": {"choose"},
 }
