@@ -1,0 +1,103 @@
+"""Keeps the first prompts of a log while it is read, and finds in them what ruins prefix sharing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unmoor.core.evidence import Caveat
+from unmoor.traffic.breakers.breaker import Breaker
+from unmoor.traffic.breakers.find import find
+from unmoor.traffic.breakers.scene import Scene
+from unmoor.traffic.entry import Entry, Part, Prompt
+from unmoor.traffic.readers.contract import Cutter
+
+WINDOW_BYTES = 32 * 2**20
+"""Text looked at by bytes. The start of a log without a gap keeps the sharing between its requests as it was."""
+WINDOW_BYTES_TOKENIZED = 4 * 2**20
+"""Text looked at with a tokenizer, which is a hundred times slower."""
+
+
+class Watch:
+    """Sees every request of a log, in its order, and keeps the prompts of its first `window_bytes` of text.
+
+    The text stays in this object's memory, equal messages once, and is never written anywhere.
+    """
+
+    def __init__(self, window_bytes: int = WINDOW_BYTES) -> None:
+        self._room = self._window_bytes = window_bytes
+        self._lines: list[int] = []
+        self._prompts: list[Prompt] = []
+        self._tenants: list[str | None] = []
+        self._sizes: list[int] = []
+        self._texts: dict[str, str] = {}
+        self._left_out = 0
+
+    def __call__(self, line: int, entry: Entry) -> None:
+        """Looks at one request; `line` is its line in the log, for findings that point back."""
+        if not isinstance(entry.content, Prompt):
+            return
+        size = _size(entry.content)
+        if self._left_out or (size > self._room and self._prompts):
+            self._left_out += 1
+            return
+        self._room -= size
+        self._lines.append(line)
+        self._tenants.append(entry.tenant)
+        self._sizes.append(size)
+        self._prompts.append(self._kept(entry.content))
+
+    def findings(
+        self,
+        cutter: Cutter,
+        *,
+        kv_tokens: int | None = None,
+        bytes_per_token: float = 4.0,
+        show_text: bool = False,
+    ) -> tuple[Breaker, ...] | None:
+        """What ruins sharing in the window, the dearest first as far as one does not hide another.
+
+        Greedy: the dearest is mended, then the rest is looked at again, so each `share_lost` is what that one adds to
+        those before it. Empty where nothing costs LEAST_SHARE; None where the log has no text to look at. `kv_tokens`
+        is the capacity at which `gain` is given, turned into bytes by `bytes_per_token` where the cutter counts those.
+        `show_text` puts a few words of the prompts into each `where`.
+        """
+        if not self._prompts:
+            return None
+        kept = self._within(WINDOW_BYTES_TOKENIZED if cutter.by == "tokens" else self._window_bytes)
+        scene = Scene(tuple(self._prompts[:kept]), tuple(self._lines[:kept]), tuple(self._tenants[:kept]))
+        units_per_token = 1.0 if cutter.by == "tokens" else bytes_per_token
+        capacity = None if kv_tokens is None else int(kv_tokens * units_per_token)
+        return find(scene, cutter, capacity=capacity, show_text=show_text)
+
+    def notes(self, cutter: Cutter) -> Sequence[Caveat]:
+        """What limits the findings: no text at all, or a log that is longer than the window."""
+        if not self._prompts:
+            text = "what breaks prefix sharing is found in prompts' text, and this log has none"
+            return (Caveat(code="breakers_need_text", text=text),)
+        kept = self._within(WINDOW_BYTES_TOKENIZED if cutter.by == "tokens" else self._window_bytes)
+        total = len(self._prompts) + self._left_out
+        if kept == total:
+            return ()
+        text = f"what breaks prefix sharing was looked for in the first {kept:,} of {total:,} prompts"
+        return (Caveat(code="breakers_window", text=text),)
+
+    def _within(self, limit: int) -> int:
+        """How many of the kept prompts come before `limit` bytes are full; at least one."""
+        room = limit
+        for kept, size in enumerate(self._sizes):
+            room -= size
+            if room < 0:
+                return max(kept, 1)
+        return len(self._sizes)
+
+    def _kept(self, prompt: Prompt) -> Prompt:
+        """The prompt as text only, each text that was seen before kept once."""
+        parts = tuple(Part(self._once(part.role), self._once(part.text)) for part in prompt.parts)
+        return Prompt(parts=parts, tools=tuple(self._once(tool) for tool in prompt.tools))
+
+    def _once(self, text: str) -> str:
+        return self._texts.setdefault(text, text)
+
+
+def _size(prompt: Prompt) -> int:
+    return sum(len(part.text) for part in prompt.parts) + sum(len(tool) for tool in prompt.tools)
