@@ -54,6 +54,25 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     with_tools: int = 0
 
 
+class BreakerShare(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fingerprint keeps of a habit that ruins sharing: its kind, and the shares (0-1) of prompt tokens it costs.
+
+    `what`, `share_lost` and `gain` are those of `breakers.Breaker`; where it was found is not kept.
+    """
+
+    what: str
+    share_lost: float
+    gain: float
+
+
+class Carried(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fingerprint says of the log behind it that its own lines cannot show."""
+
+    features: Features
+    breakers: tuple[BreakerShare, ...] = ()
+    skipped_lines: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Traffic:
     """A log in columns; all columns have one row a request, in order of arrival.
@@ -63,7 +82,8 @@ class Traffic:
     `tree` and `grain` None, where the source says nothing of content. A tree's own count of a prompt's tokens,
     `tree.end[node]`, may differ from `input_tokens` where content is told apart by bytes. `line` is the line of the
     log, for findings that point back. `skipped` are the numbers and kinds of broken lines, the first few of
-    `skipped_lines`.
+    `skipped_lines`. `breakers` are those that a fingerprint carries; None for a log of requests, where they are found by
+    reading its text.
     """
 
     arrival_s: Real
@@ -85,6 +105,7 @@ class Traffic:
     skipped_lines: int = 0
     skipped: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
+    breakers: tuple[BreakerShare, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.arrival_s)
