@@ -1,4 +1,10 @@
-"""How much of the prompts a cache can serve: without a limit, and at every capacity at once."""
+"""How much of the prompts a cache can serve: without a limit, and at every capacity at once.
+
+Where a log tells content apart in steps of `grain` tokens, a shared prefix is known to be at least c tokens long and
+less than c + grain. What is served is bounded by two trees: the one that the log tells, and one in which all prompts
+part `grain` - 1 tokens later. Sharing more never pushes a block deeper into the stack of a least-recently-used pool, so
+the truth lies between the two curves, at every capacity.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.traffic.log import Names, Traffic
-from unmoor.traffic.tree import PromptTree
+from unmoor.traffic.runs import NEVER, Runs, Whole, runs_of
+from unmoor.traffic.stack_distance import CacheRule, Reuses, reuses_of
+from unmoor.traffic.tree import ROOT, PromptTree
 
 
 class ShareOf(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,26 +30,12 @@ class ShareOf(msgspec.Struct, frozen=True, kw_only=True):
 class HitRate(msgspec.Struct, frozen=True, kw_only=True):
     """A share (0-1) of prompt tokens served from cache. It lies within `low` to `high`.
 
-    `value` is None where the source tells content apart too coarsely for one figure; where exact, all three are equal.
+    `value` is None where the source tells content apart too coarsely for one figure.
     """
 
     value: float | None
     low: float
     high: float
-
-
-@dataclass(frozen=True, slots=True)
-class CacheRule:
-    """What a cache holds and serves.
-
-    Content is cached in blocks of `block_tokens`. With `partial`, a prompt's last block is a block even where it is not
-    full, equal only to the same block of a prompt that ends there too: the rule of block traces. Without, as engines
-    do, only full blocks are cached. With `last_computed`, as in engines, a prompt's last token is never served.
-    """
-
-    block_tokens: int
-    partial: bool = False
-    last_computed: bool = True
 
 
 def engine_rule(block_tokens: int) -> CacheRule:
@@ -54,32 +48,128 @@ def trace_rule(block_tokens: int) -> CacheRule:
     return CacheRule(block_tokens, partial=True, last_computed=False)
 
 
-def salt_of(*columns: Names) -> NDArray[np.int64]:
-    """One number a request, equal where all the columns are: prompts under different salts share nothing."""
-    raise NotImplementedError
+def salt_of(*columns: Names) -> Whole:
+    """One number a request, equal where all the columns are: prompts under different salts share nothing.
+
+    No name is a name of its own. At least one column is needed.
+    """
+    codes = np.column_stack([column.code for column in columns])
+    return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def ideal(traffic: Traffic, *, salt: NDArray[np.int64] | None = None) -> ShareOf:
-    """What an earlier request also began with, under a cache without a limit, at the source's own granularity."""
-    raise NotImplementedError
+def ideal(traffic: Traffic, *, salt: Whole | None = None) -> ShareOf:
+    """What an earlier request also began with, under a cache without a limit, at the source's own granularity.
+
+    Tokens are compared from a prompt's start, and all that agree count. Blocks are of `Grain.tokens`, and a prompt's
+    last, partial block is one where an earlier prompt ended with the same. Both None without content, and without a
+    token in any prompt.
+    """
+    if traffic.tree is None or traffic.grain is None:
+        return ShareOf(tokens=None, blocks=None)
+    lengths = traffic.tree.end[traffic.node]
+    if not lengths.sum():
+        return ShareOf(tokens=None, blocks=None)
+    runs = runs_of(traffic.tree, traffic.node, salt)
+    rule = trace_rule(traffic.grain.tokens)
+    reuses = reuses_of(runs, lengths, same_before(traffic.node, salt), rule)
+    return ShareOf(
+        tokens=int((runs.end - runs.begin).sum()) / int(lengths.sum()),
+        blocks=int(reuses.count.sum()) / int((-(-lengths // rule.block_tokens)).sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """Hit tokens against capacity in blocks, linear between the knots and flat after the last."""
+
+    knots: Whole
+    tokens: Whole
+    slope: Whole
+
+    def at(self, blocks: int) -> int:
+        """The tokens that a pool of `blocks` serves."""
+        place = int(np.searchsorted(self.knots, blocks, side="right")) - 1
+        if place < 0:
+            return 0
+        return int(self.tokens[place]) + int(self.slope[place]) * (blocks - int(self.knots[place]))
+
+    @property
+    def most(self) -> int:
+        """The tokens that a pool without a limit serves."""
+        return int(self.tokens[-1]) if len(self.tokens) else 0
+
+
+def line_of(reuses: Reuses) -> Line:
+    """The hits of every capacity: a run of blocks adds its tokens a block, from its first place to its last."""
+    knots, back = np.unique(np.concatenate((reuses.place, reuses.place + reuses.count)), return_inverse=True)
+    turns = np.zeros(len(knots), dtype=np.int64)
+    np.add.at(turns, back, np.concatenate((reuses.tokens, -reuses.tokens)))
+    bends = np.flatnonzero(turns)
+    knots, slope = knots[bends], np.cumsum(turns[bends])
+    tokens = np.zeros(len(knots), dtype=np.int64)
+    np.cumsum(slope[:-1] * np.diff(knots), out=tokens[1:])
+    return Line(knots=knots, tokens=tokens, slope=slope)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HitCurve:
-    """The hit rate of a least-recently-used pool against its capacity: every capacity at once."""
+    """The hit rate of a least-recently-used pool against its capacity: every capacity at once.
+
+    One pool, requests one after another; a request touches its blocks from the last to the first. `certain` follows
+    from the prefixes that are known to be shared, `possible` from the longest that the source allows; where the source
+    is exact at this block size they are one and the same.
+    """
+
+    rule: CacheRule
+    prompt_tokens: int
+    grain_tokens: int
+    certain: Line
+    possible: Line
 
     @property
     def working_set_tokens(self) -> int:
-        """The smallest capacity in tokens that serves all that a cache without a limit would."""
-        raise NotImplementedError
+        """The smallest capacity in tokens that serves all that is certain without a limit; 0 where that is nothing."""
+        return int(self.certain.knots[-1]) * self.rule.block_tokens if len(self.certain.knots) else 0
+
+    @property
+    def ideal(self) -> HitRate:
+        """The rate of a pool without a limit."""
+        return self._rate(self.certain.most, self.possible.most)
 
     def at(self, kv_tokens: int) -> HitRate:
-        """The share of prompt tokens that a pool of `kv_tokens` serves."""
-        raise NotImplementedError
+        """The share of prompt tokens that a pool of `kv_tokens`, in whole blocks, serves.
+
+        `value` is that of the certain prefixes where the block is at least the source's grain, else None; it is None,
+        within 0 to 1, where no prompt has a token.
+        """
+        blocks = kv_tokens // self.rule.block_tokens
+        return self._rate(self.certain.at(blocks), self.possible.at(blocks))
 
     def hit_tokens_at(self, kv_tokens: int) -> int:
         """The prompt tokens that a pool of `kv_tokens` serves for certain."""
-        raise NotImplementedError
+        return self.certain.at(kv_tokens // self.rule.block_tokens)
+
+    def _rate(self, certain: int, possible: int) -> HitRate:
+        if not self.prompt_tokens:
+            return HitRate(value=None, low=0.0, high=1.0)
+        low, high = certain / self.prompt_tokens, possible / self.prompt_tokens
+        return HitRate(value=low if self.grain_tokens <= self.rule.block_tokens else None, low=low, high=high)
+
+
+def curve_of(
+    traffic: Traffic,
+    *,
+    block_tokens: int | None = None,
+    salt: Whole | None = None,
+    members: NDArray[np.bool_] | None = None,
+) -> HitCurve | None:
+    """`hit_curve` for a log, at its grain; None where the source says nothing of content."""
+    if traffic.tree is None or traffic.grain is None:
+        return None
+    grain = traffic.grain.tokens
+    return hit_curve(
+        traffic.tree, traffic.node, block_tokens=block_tokens, grain_tokens=grain, salt=salt, members=members
+    )
 
 
 def hit_curve(
@@ -88,7 +178,7 @@ def hit_curve(
     *,
     block_tokens: int | None = None,
     grain_tokens: int = 1,
-    salt: NDArray[np.int64] | None = None,
+    salt: Whole | None = None,
     members: NDArray[np.bool_] | None = None,
 ) -> HitCurve:
     """The whole curve for requests that walk `tree` to `nodes`, one after another.
@@ -96,15 +186,78 @@ def hit_curve(
     `block_tokens` gives an engine's rule; None the trace's own, in blocks of `grain_tokens` (`Grain.tokens`). `members`
     are the requests that this pool sees, as a boolean a row; `salt` is one number a row. Both None: all, and none.
     """
-    raise NotImplementedError
+    rule = trace_rule(grain_tokens) if block_tokens is None else engine_rule(block_tokens)
+    return curve_by_rule(tree, nodes, rule, grain_tokens=grain_tokens, salt=salt, members=members)
 
 
-def curve_of(
-    traffic: Traffic,
+def curve_by_rule(
+    tree: PromptTree,
+    nodes: NDArray[np.int32],
+    rule: CacheRule,
     *,
-    block_tokens: int | None = None,
-    salt: NDArray[np.int64] | None = None,
+    grain_tokens: int = 1,
+    salt: Whole | None = None,
     members: NDArray[np.bool_] | None = None,
-) -> HitCurve | None:
-    """`hit_curve` for a log, at its grain; None where the source says nothing of content."""
-    raise NotImplementedError
+) -> HitCurve:
+    """`hit_curve` under any rule."""
+    if members is not None:
+        nodes, salt = nodes[members], None if salt is None else salt[members]
+    certain = line_of(reuses(tree, nodes, rule, salt))
+    possible = certain
+    if rule.block_tokens % grain_tokens:
+        later, ends = parting_later(tree, nodes, grain_tokens - 1)
+        possible = line_of(reuses(later, ends, rule, salt))
+    return HitCurve(
+        rule=rule,
+        prompt_tokens=int(tree.end[nodes].sum()),
+        grain_tokens=grain_tokens,
+        certain=certain,
+        possible=possible,
+    )
+
+
+def reuses(tree: PromptTree, nodes: NDArray[np.int32], rule: CacheRule, salt: Whole | None = None) -> Reuses:
+    """The reused blocks of requests that walk `tree` to `nodes`, one after another, placed in the stack."""
+    runs: Runs = runs_of(tree, nodes, salt)
+    return reuses_of(runs, tree.end[nodes], same_before(nodes, salt), rule)
+
+
+def same_before(nodes: NDArray[np.int32], salt: Whole | None = None) -> Whole:
+    """For each request the last one before it that ended at the same node under the same salt, or NEVER."""
+    order = np.argsort(nodes, kind="stable") if salt is None else np.lexsort((nodes, salt))
+    same = nodes[order[1:]] == nodes[order[:-1]]
+    if salt is not None:
+        same &= salt[order[1:]] == salt[order[:-1]]
+    before = np.full(len(nodes), NEVER, dtype=np.int64)
+    before[order[1:][same]] = order[:-1][same]
+    return before
+
+
+def parting_later(tree: PromptTree, nodes: NDArray[np.int32], tokens: int) -> tuple[PromptTree, NDArray[np.int32]]:
+    """The tree in which prompts part `tokens` later, or at the end of one of them; and where each request ends in it.
+
+    Two prompts whose common prefix is c in `tree` have one of min(c + tokens, both lengths) in this one. Each node's
+    stretch moves down by `tokens` (the root's then has some), and a prompt ends on the stretch of the first of its
+    nodes that reaches its length.
+    """
+    parent, end = tree.parent, tree.end
+    owner, ends = nodes.astype(np.int64), end[nodes]
+    while np.any(higher := (owner != ROOT) & (end[parent[owner]] + tokens >= ends)):
+        owner[higher] = parent[owner[higher]]
+    inner = np.unique(parent[1:]).astype(np.int64)
+    marks = np.column_stack((np.concatenate((owner, inner)), np.concatenate((ends, end[inner] + tokens))))
+    marks = np.unique(np.concatenate((np.zeros((1, 2), dtype=np.int64), marks)), axis=0)
+    first = np.append(True, marks[1:, 0] != marks[:-1, 0])
+    above = np.arange(-1, len(marks) - 1)
+    last_of = np.zeros(len(parent), dtype=np.int64)
+    last_of[marks[:, 0]] = np.arange(len(marks))
+    above[first] = last_of[parent[marks[first, 0]]]
+    above[ROOT] = -1
+    place = _find_rows(marks, owner, ends)
+    return PromptTree(parent=above.astype(np.int32), end=marks[:, 1].copy()), place
+
+
+def _find_rows(marks: Whole, owner: Whole, ends: Whole) -> NDArray[np.int32]:
+    """Where each pair of owner and end stands among the sorted rows of `marks`."""
+    span = int(marks[:, 1].max()) + 1
+    return np.searchsorted(marks[:, 0] * span + marks[:, 1], owner * span + ends).astype(np.int32)

@@ -6,14 +6,20 @@ tree: a node stands for a run of tokens that every request below it begins with,
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 ROOT = 0
 NO_PARENT = -1
+_NO_SYMBOL = 0
+_FEWEST_SLOTS = 1024
+_MIX = 32
+"""High bits are folded onto the low ones that pick a slot, should a caller's symbols differ in those alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,69 +46,152 @@ class PromptTree:
         return path
 
 
+class SymbolStore(Protocol):
+    """Where a builder keeps the symbols of distinct prefixes, each once: in memory, or in a file of the caller's.
+
+    It is written at its end only, and read only where a new prompt leaves a known one: at most twice log2(symbols of a
+    node) times a prompt.
+    """
+
+    def append(self, symbols: NDArray[np.uint64]) -> int:
+        """Keeps `symbols` after those already kept, and says the place of the first."""
+
+    def at(self, place: int) -> int:
+        """The symbol at `place`."""
+
+
+class SymbolsInMemory:
+    """A SymbolStore of 8 bytes a symbol."""
+
+    def __init__(self) -> None:
+        self._symbols = array("Q")
+
+    def append(self, symbols: NDArray[np.uint64]) -> int:
+        """Keeps `symbols` after those already kept, and says the place of the first."""
+        place = len(self._symbols)
+        self._symbols.frombytes(symbols.data.cast("B"))
+        return place
+
+    def at(self, place: int) -> int:
+        """The symbol at `place`."""
+        return self._symbols[place]
+
+
 class TreeBuilder:
     """Grows a PromptTree from chained symbols: equal symbols at one place mean equal prompts up to there.
 
-    A node's number never changes once given, though the run of tokens it stands for may be split.
+    A node's number never changes once given, though the run of tokens it stands for may be split. A node costs 40 bytes
+    and its share of the hash table, 6 to 12; a symbol is kept once for every distinct prefix, in `store`.
     """
 
-    def __init__(self) -> None:
-        self._parent = [NO_PARENT]
-        self._first = [0]  # where in its own chain a node's symbols begin
-        self._chain: list[Sequence[int]] = [()]
-        self._ends: list[Sequence[int]] = [()]
-        self._last = [0]  # where its symbols end (exclusive)
-        self._child: dict[int, int] = {}
+    def __init__(self, store: SymbolStore | None = None) -> None:
+        self._store: SymbolStore = SymbolsInMemory() if store is None else store
+        self._parent = array("i", [NO_PARENT])
+        self._last = array("i", [0])  # how many symbols lead from the root to the node's end
+        self._end = array("q", [0])  # the same in tokens
+        self._base = array("q", [0])  # symbol i of the chain, if the node's own, is at place base + i of the store
+        self._head = array("Q", [_NO_SYMBOL])  # the first and the last of its own symbols
+        self._tail = array("Q", [_NO_SYMBOL])
+        self._slots = array("i", bytes(4 * _FEWEST_SLOTS))  # open addressing by a node's first symbol; 0 is empty
 
-    def add(self, chain: Sequence[int], ends: Sequence[int]) -> int:
+    def __len__(self) -> int:
+        return len(self._parent)
+
+    def add(self, chain: Sequence[int] | NDArray[np.uint64], ends: Sequence[int] | NDArray[np.int64]) -> int:
         """The node at which this prompt ends.
 
         `chain[i]` identifies the prompt up to its symbol i (a chained hash); `ends[i]` is how many tokens that is, and
         grows with i. An empty prompt ends at the root.
         """
-        node, place, size = ROOT, 0, len(chain)
+        kept = np.ascontiguousarray(chain, dtype=np.uint64)
+        symbols = kept.data  # its items are Python's own integers, and cheap to reach
+        size = len(symbols)
+        node, place = ROOT, 0
         while place < size:
-            child = self._child.get(chain[place])
-            if child is None:
-                return self._new(node, chain, ends, place, size)
-            same = self._agreement(child, chain, place, size)
-            if same < self._last[child]:
-                child = self._split(child, same)
-            node, place = child, same
+            child = self._slots[self._slot(symbols[place])]
+            if child == ROOT:
+                return self._grow(node, kept[place:], place, size, int(ends[size - 1]))
+            last = self._last[child]
+            if last <= size and self._tail[child] == symbols[last - 1]:
+                node, place = child, last
+            else:
+                place = self._agreement(child, symbols, place, min(size, last))
+                node = self._split(child, place, symbols[place - 1], int(ends[place - 1]))
         return node
 
     def build(self) -> PromptTree:
         """The tree as it stands."""
-        end = [0] + [int(self._ends[i][self._last[i] - 1]) for i in range(1, len(self._parent))]
-        return PromptTree(parent=np.array(self._parent, dtype=np.int32), end=np.array(end, dtype=np.int64))
+        return PromptTree(parent=np.array(self._parent, dtype=np.int32), end=np.array(self._end, dtype=np.int64))
 
-    def _agreement(self, child: int, chain: Sequence[int], place: int, size: int) -> int:
-        """Up to which symbol `chain` agrees with the node; chained symbols that agree have agreed all the way."""
-        own, low, high = self._chain[child], place + 1, min(size, self._last[child])
-        if own[high - 1] == chain[high - 1]:
-            return high
+    def _agreement(self, child: int, symbols: memoryview, place: int, high: int) -> int:
+        """Up to which symbol the chain agrees with the node; chained symbols that agree have agreed all the way."""
+        at, base, low = self._store.at, self._base[child], place + 1
         while low < high:
             middle = (low + high + 1) // 2
-            if own[middle - 1] == chain[middle - 1]:
+            if at(base + middle - 1) == symbols[middle - 1]:
                 low = middle
             else:
                 high = middle - 1
         return low
 
-    def _new(self, parent: int, chain: Sequence[int], ends: Sequence[int], first: int, last: int) -> int:
+    def _grow(self, parent: int, own: NDArray[np.uint64], first: int, last: int, end: int) -> int:
+        base = self._store.append(own) - first
+        return self._new(parent, last, end, base=base, head=int(own[0]), tail=int(own[-1]))
+
+    def _split(self, child: int, at: int, tail: int, end: int) -> int:
+        """A new node above `child` for its symbols up to `at`; the child keeps its number and the rest."""
+        slot = self._slot(self._head[child])
+        base = self._base[child]
+        upper = self._new(self._parent[child], at, end, base=base, head=self._head[child], tail=tail, slot=slot)
+        self._parent[child] = upper
+        self._head[child] = self._store.at(base + at)
+        self._enter(child)
+        return upper
+
+    def _new(
+        self, parent: int, last: int, end: int, *, base: int, head: int, tail: int, slot: int | None = None
+    ) -> int:
         node = len(self._parent)
         self._parent.append(parent)
-        self._first.append(first)
         self._last.append(last)
-        self._chain.append(chain)
-        self._ends.append(ends)
-        self._child[chain[first]] = node
+        self._end.append(end)
+        self._base.append(base)
+        self._head.append(head)
+        self._tail.append(tail)
+        if slot is None:
+            self._enter(node)
+        else:
+            self._slots[slot] = node
         return node
 
-    def _split(self, child: int, at: int) -> int:
-        chain, ends = self._chain[child], self._ends[child]
-        upper = self._new(self._parent[child], chain, ends, self._first[child], at)
-        self._parent[child] = upper
-        self._first[child] = at
-        self._child[chain[at]] = child
-        return upper
+    def _slot(self, symbol: int) -> int:
+        """Where in the table the node that begins with `symbol` is, or would be."""
+        slots, head, mask = self._slots, self._head, len(self._slots) - 1
+        slot = (symbol ^ symbol >> _MIX) & mask
+        while (node := slots[slot]) != ROOT and head[node] != symbol:
+            slot = (slot + 1) & mask
+        return slot
+
+    def _enter(self, node: int) -> None:
+        if 3 * len(self._parent) > 2 * len(self._slots):
+            self._widen()
+        self._slots[self._slot(self._head[node])] = node
+
+    def _widen(self) -> None:
+        """A table twice as wide, laid out at once: sorted by home, each node stands at its home or after the last."""
+        width = 2 * len(self._slots)
+        head = np.frombuffer(self._head, dtype=np.uint64)
+        nodes = np.frombuffer(self._slots, dtype=np.int32)
+        nodes = nodes[nodes != ROOT]
+        home = ((head[nodes] ^ head[nodes] >> np.uint64(_MIX)) & np.uint64(width - 1)).astype(np.int64)
+        order = np.argsort(home, kind="stable")
+        count = np.arange(len(order))
+        slot = np.maximum.accumulate(home[order] - count) + count
+        slots = np.zeros(width, dtype=np.int32)
+        inside = slot < width
+        slots[slot[inside]] = nodes[order[inside]]
+        over = nodes[order[~inside]].tolist()
+        del head
+        self._slots = array("i", slots.tobytes())
+        for node in over:
+            self._slots[self._slot(self._head[node])] = node
