@@ -6,13 +6,21 @@ nobody what stands in it. docs/explain/fingerprint.md says what it does tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from math import isnan
 from typing import Protocol
 
-from unmoor.traffic.log import Traffic
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-FINEST_BLOCK_TOKENS = 16
-"""The block size unless another is said: that of the default engine's cache. A coarser log has its own."""
+from unmoor.core.errors import UsageError
+from unmoor.traffic.coarsening import quantised
+from unmoor.traffic.log import UNKNOWN, BreakerShare, Features, Names, Traffic
+from unmoor.traffic.readers.fingerprint_jsonl import VERSION, Header, Node, Row, Sum
 
 LEAST_KEY_BYTES = 16
 
@@ -50,22 +58,146 @@ def write(
     Raises UsageError for a key that is too short or too long, and for blocks finer than the log tells content apart,
     before the first chunk is asked for.
     """
-    raise NotImplementedError
+    hashed = _Hashed(key)
+    coarse = quantised(traffic, block_tokens)
+    found = coarse.breakers if breakers is None else _shares(breakers)
+    return _summed(_lines(coarse, hashed, _header(traffic, coarse, hashed, found)))
 
 
-def block_tokens_of(traffic: Traffic, wanted: int | None) -> int | None:
-    """The block size for this log: as wanted, else 16, else the log's own grain where that is coarser.
+class _Hashed:
+    """Names as keyed hashes: 64 bits of BLAKE2b, another function for every kind of name."""
 
-    None where the source says nothing of content. Raises UsageError for one that the log is too coarse for: less than
-    its grain, or no multiple of its blocks.
-    """
-    raise NotImplementedError
+    def __init__(self, key: bytes) -> None:
+        if not LEAST_KEY_BYTES <= len(key) <= hashlib.blake2b.MAX_KEY_SIZE:
+            raise UsageError(
+                "not a key",
+                where="key",
+                seen=f"{len(key)} bytes",
+                expected=f"{LEAST_KEY_BYTES} to {hashlib.blake2b.MAX_KEY_SIZE} bytes",
+                hint="secrets.token_bytes(32) makes one",
+            )
+        self._key = key
+
+    def name(self, kind: str, name: str) -> str:
+        text = name.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(text, digest_size=_HASH_BYTES, key=self._key, person=kind.encode()).hexdigest()
+
+    def column(self, kind: str, names: Names) -> list[str]:
+        return [self.name(kind, name) for name in names.names]
+
+    def schemas(self, names: Names) -> list[str]:
+        """The kind of structured output in clear, where it is one that we know; the schema as its hash."""
+        kinds = (name.partition(":")[0] for name in names.names)
+        hashes = self.column("schema", names)
+        return [f"{k if k in _SCHEMA_KINDS else 'other'}:{h}" for k, h in zip(kinds, hashes, strict=True)]
+
+    def counts(self, kind: str, counts: Mapping[str, int]) -> dict[str, int]:
+        return {self.name(kind, name): count for name, count in counts.items()}
 
 
-def quantised(traffic: Traffic, block_tokens: int | None = None) -> Traffic:
-    """The log as its fingerprint tells it: prompts are equal up to a whole block, or to their end.
+def _shares(breakers: Iterable[Costly]) -> tuple[BreakerShare, ...]:
+    return tuple(BreakerShare(what=b.what, share_lost=b.share_lost, gain=b.gain) for b in breakers)
 
-    Lengths, times and names are as they were. A prompt's last, partial block is equal only to that of a prompt that is
-    equal as a whole. Raises UsageError as `block_tokens_of`.
-    """
-    raise NotImplementedError
+
+def _header(traffic: Traffic, coarse: Traffic, hashed: _Hashed, breakers: tuple[BreakerShare, ...] | None) -> Header:
+    return Header(
+        unmoor_fingerprint=VERSION,
+        block_tokens=coarse.grain.tokens if coarse.grain else None,
+        requests=len(coarse),
+        nodes=len(coarse.tree) - 1 if coarse.tree else 0,
+        grain=traffic.grain,
+        format=traffic.format,
+        log=hashed.name("log", traffic.fingerprint),
+        features=_features(traffic.features, hashed),
+        breakers=breakers,
+        skipped_lines=traffic.skipped_lines,
+        caveats=tuple(dict.fromkeys(caveat.code for caveat in traffic.caveats)),
+        columns=Row.__struct_fields__,
+        made_by={"verb": "unmoor profile --fingerprint"},
+    )
+
+
+def _features(features: Features, hashed: _Hashed) -> Features:
+    sampling: dict[str, dict[str, int]] = {}
+    for parameter, counts in features.sampling.items():
+        known = parameter in PARAMETERS
+        name = parameter if known else hashed.name("parameter", parameter)
+        kept: Counter[str] = Counter()
+        for value, count in counts.items():
+            kept[value if known and _tells_nothing(parameter, value) else hashed.name("value", value)] += count
+        sampling[name] = dict(kept)
+    return Features(
+        sampling=sampling,
+        tools=hashed.counts("tool", features.tools),
+        models=hashed.counts("model", features.models),
+        with_tools=features.with_tools,
+    )
+
+
+PARAMETERS = frozenset(
+    (
+        *("temperature", "top_p", "top_k", "min_p", "typical_p", "n", "best_of", "seed", "stop", "stream"),
+        *("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "min_tokens", "ignore_eos"),
+        *("presence_penalty", "frequency_penalty", "repetition_penalty", "length_penalty", "use_beam_search"),
+        *("logprobs", "top_logprobs", "prompt_logprobs", "logit_bias", "parallel_tool_calls", "tool_choice"),
+        *("reasoning_effort", "skip_special_tokens", "include_stop_str_in_output", "echo", "store", "truncation"),
+    )
+)
+"""Sampling parameters whose names stay; any other name could be a message, and is hashed."""
+
+_WORDS = frozenset(("none", "auto", "required", "minimal", "low", "medium", "high", "disabled"))
+_MANY = "..."  # how Features counts the values beyond the first fifty
+
+
+def _tells_nothing(parameter: str, value: str) -> bool:
+    """Whether a value may stand: a number that is no seed, yes or no, or a word that the interfaces define."""
+    if value == _MANY:
+        return True
+    try:
+        decoded = msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return False
+    if isinstance(decoded, str):
+        return decoded in _WORDS
+    return decoded is None or (isinstance(decoded, bool | int | float) and parameter != "seed")
+
+
+def _lines(traffic: Traffic, hashed: _Hashed, header: Header) -> Iterator[Header | Node | Row]:
+    yield header
+    if traffic.tree is not None:
+        parent = traffic.tree.parent[1:]
+        tokens = traffic.tree.end[1:] - traffic.tree.end[parent]
+        yield from map(Node, parent.tolist(), tokens.tolist())
+    columns = (
+        _microseconds(traffic.arrival_s),
+        _known(traffic.input_tokens),
+        _known(traffic.output_tokens),
+        _microseconds(traffic.took_s),
+        _known(traffic.node),
+        _named(traffic.session, hashed.column("session", traffic.session)),
+        _named(traffic.tenant, hashed.column("tenant", traffic.tenant)),
+        _named(traffic.adapter, hashed.column("adapter", traffic.adapter)),
+        _named(traffic.schema, hashed.schemas(traffic.schema)),
+    )
+    yield from map(Row, *columns)
+
+
+def _microseconds(seconds: NDArray[np.float64]) -> Iterator[int | None]:
+    return (None if isnan(at) else round(at * 1e6) for at in map(float, seconds))
+
+
+def _known(column: NDArray[np.int64] | NDArray[np.int32]) -> Iterator[int | None]:
+    return (None if value == UNKNOWN else value for value in map(int, column))
+
+
+def _named(names: Names, hashes: list[str]) -> Iterator[str | None]:
+    return (None if code == UNKNOWN else hashes[code] for code in map(int, names.code))
+
+
+def _summed(lines: Iterator[Header | Node | Row]) -> Iterator[bytes]:
+    """The lines as JSON, some thousands at a time, and their sum after them."""
+    encoder, digest = msgspec.json.Encoder(), hashlib.sha256()
+    while chunk := b"".join(encoder.encode(line) + b"\n" for line in islice(lines, _CHUNK_LINES)):
+        digest.update(chunk)
+        yield chunk
+    yield encoder.encode(Sum(digest.hexdigest())) + b"\n"
