@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from unmoor.core.errors import PlanError, TrafficError, UserError
 from unmoor.core.plan import Plan
 from unmoor.core.plan_text import read_plan
 from unmoor.core.traffic import Workload
-from unmoor.traffic.readers import read_workload
+from unmoor.traffic.conversion import workload_of
+from unmoor.traffic.log import Traffic
+from unmoor.traffic.readers import Cutter, LogFile, Source, Watch, read_traffic
 from unmoor.traffic.synthesis import synthesise
+from unmoor.traffic.tree import SymbolStore
 
+STANDARD_INPUT = "-"
+_LOG = "a request log or trace"
+_FORMATS = "docs/reference/traffic.md lists the formats"
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?::-(?P<default>[^}]*))?\}|(?P<plain>\w+))")
 _PUBLIC_TRACES = {
     "mooncake": (
@@ -48,15 +58,15 @@ def open_workload(plan: Plan, *, base: Path) -> Workload:
     written = plan.traffic.path or ""
     where = f"plan '{plan.name}', traffic.path"
     path = base / _at_home(expand(written, where=where), where=where)
-    if not _is_file(path):
+    if not (_is_file(path) or _is_folder(path)):
         raise TrafficError(
             "no such traffic",
             where=where,
             seen=shown(path),
-            expected="a request log or trace",
+            expected=_LOG,
             hint=_how_to_get(plan),
         )
-    return open_log(path, format_name=plan.traffic.format)
+    return workload_of(open_traffic(path, format_name=plan.traffic.format))
 
 
 def _at_home(written: str, *, where: str) -> Path:
@@ -85,12 +95,71 @@ def shown(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def open_log(path: Path, *, format_name: str | None = None) -> Workload:
-    """The traffic in the file `path`. Raises TrafficError for one that is missing or cannot be read as traffic."""
-    content = read_file(
-        path, error=TrafficError, expected="a request log or trace", hint="docs/reference/traffic.md lists the formats"
-    )
-    return read_workload(content, where=shown(path), format_name=format_name)
+def open_traffic(
+    path: Path,
+    *,
+    format_name: str | None = None,
+    cutter: Cutter | None = None,
+    most_broken: int | None = None,
+    watch: Watch | None = None,
+    store: SymbolStore | None = None,
+) -> Traffic:
+    """The log in the file or folder `path`, or from standard input for `-`, streaming; the rest as for `read_traffic`.
+
+    Of a folder, all files below it are read, in the order of their names; hidden ones are passed over.
+
+    Raises TrafficError for one that is missing or cannot be read as traffic.
+    """
+    where = shown(path)
+    with _log_files(path) as source:
+        return read_traffic(
+            source,
+            where=where,
+            format_name=format_name,
+            cutter=cutter,
+            most_broken=most_broken,
+            watch=watch,
+            store=store,
+        )
+
+
+@contextmanager
+def _log_files(path: Path) -> Iterator[Source]:
+    if str(path) == STANDARD_INPUT:
+        yield sys.stdin.buffer
+    elif _is_folder(path):
+        yield _files_below(path)
+    else:
+        with _opened(path) as stream:
+            yield stream
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _files_below(folder: Path) -> Iterator[LogFile]:
+    """The files below `folder`, opened one after another, in the order of their paths."""
+    found = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    logs = [path for path in found if not any(part.startswith(".") for part in path.parts)]
+    if not logs:
+        raise TrafficError(
+            "no request in it", where=shown(folder), seen="a folder without a file", expected=_LOG, hint=_FORMATS
+        )
+    for log in logs:
+        with _opened(folder / log) as stream:
+            yield LogFile(name=shown(folder / log), stream=stream)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    with _told_as(TrafficError, path, expected=_LOG, hint=_FORMATS):
+        stream = path.open("rb")
+    with stream:
+        yield stream
 
 
 def read_text(path: Path, *, error: type[UserError], expected: str, hint: str) -> str:
@@ -106,15 +175,19 @@ def read_text(path: Path, *, error: type[UserError], expected: str, hint: str) -
 
 def read_file(path: Path, *, error: type[UserError], expected: str, hint: str) -> bytes:
     """The bytes of `path`. Raises `error` for one that is missing, a folder or not readable."""
-    try:
+    with _told_as(error, path, expected=expected, hint=hint):
         return path.read_bytes()
-    except FileNotFoundError:
-        seen = "nothing at this path"
-    except IsADirectoryError:
-        seen = "a folder"
+
+
+@contextmanager
+def _told_as(error: type[UserError], path: Path, *, expected: str, hint: str) -> Iterator[None]:
+    """What the system says of a path as `error`."""
+    try:
+        yield
     except OSError as failure:
-        seen = failure.strerror or type(failure).__name__
-    raise error("cannot be read", where=shown(path), seen=seen, expected=expected, hint=hint) from None
+        seen = {FileNotFoundError: "nothing at this path", IsADirectoryError: "a folder"}.get(type(failure))
+        seen = seen or failure.strerror or type(failure).__name__
+        raise error("cannot be read", where=shown(path), seen=seen, expected=expected, hint=hint) from None
 
 
 def expand(text: str, *, where: str) -> str:

@@ -17,10 +17,11 @@ def command(log: Path, format_name: str | None, *, as_json: bool) -> None:
     """Describe the traffic in LOG: lengths, arrivals, prefix overlap. No prompt is ever shown."""
     import msgspec
 
-    from unmoor.cli.plan_files import open_log
+    from unmoor.cli.plan_files import open_traffic
+    from unmoor.traffic.conversion import workload_of
     from unmoor.traffic.shape import profile
 
-    seen = profile(open_log(log, format_name=format_name))
+    seen = profile(workload_of(open_traffic(log, format_name=format_name)))
     click.echo(msgspec.json.encode(seen) if as_json else described(seen))
 
 

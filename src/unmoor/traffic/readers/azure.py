@@ -1,85 +1,54 @@
 """Azure LLM inference traces: CSV with a clock time and two lengths a line; nothing is said of content.
 
 Source: Azure/AzurePublicDataset, AzureLLMInferenceTrace (Patel et al., Splitwise, ISCA 2024). Times carry seven
-decimals (0.1 us), of which six are kept; published files end their lines with CRLF and others were seen with LF.
+decimals (0.1 us), of which six are kept; published files end their lines with CRLF and others were seen with LF. An
+answer of 0 tokens is kept: a request that was cut short, or failed.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import re
+from collections.abc import Sequence
 
-from unmoor.core.traffic import Request
-from unmoor.traffic.readers.contract import FirstLine, Reading, TraceFormat
-from unmoor.traffic.readers.lines import MOST_TOKENS, Lines, broken, cut, in_range, shown
+from unmoor.core.evidence import Caveat
+from unmoor.traffic.entry import Entry
+from unmoor.traffic.log import Grain
+from unmoor.traffic.readers.clock import Clock
+from unmoor.traffic.readers.contract import FirstLine, RecordFormat
+from unmoor.traffic.readers.csv_rows import Header
+from unmoor.traffic.readers.lines import whole
 
-_COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
-_EXPECTED = ",".join(_COLUMNS)
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
-_HINT = "an Azure trace is a CSV with these three columns; docs/reference/traffic.md describes it"
+_NAMES = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
+_EXPECTED = ",".join(_NAMES)
+
+
+def _header() -> Header:
+    return Header({name: (name,) for name in _NAMES}, needed=_NAMES, expected=_EXPECTED)
+
+
+class _Reader:
+    grain: Grain | None = None
+    notes: Sequence[Caveat] = ()  # the format's description says that times are in UTC
+
+    def __init__(self) -> None:
+        self._header = _header()
+        self._clock = Clock(name=_NAMES[0])
+
+    def read(self, record: bytes) -> tuple[Entry, ...]:
+        row = self._header.row(record)
+        if row is None:
+            return ()
+        at, prompt, answer = (row[name] for name in _NAMES)
+        return (
+            Entry(
+                at_s=self._clock.seconds(at),
+                input_tokens=whole(_NAMES[1], prompt, least=1),
+                output_tokens=whole(_NAMES[2], answer),
+            ),
+        )
 
 
 def _looks_like(first: FirstLine) -> bool:
-    return first.columns == _COLUMNS
+    return _header().matches(first.columns)
 
 
-def _read(lines: Lines) -> Reading:
-    filled = lines.filled()
-    number, header = next(filled)
-    if _fields(header) != _COLUMNS:
-        count = len(_fields(header))
-        raise broken(
-            lines, number, "not the header of an Azure trace", seen=f"{count} columns", expected=_EXPECTED, hint=_HINT
-        )
-    return Reading(requests=tuple(_request(lines, n, text) for n, text in filled), overlap_block_tokens=None)
-
-
-def _fields(text: str) -> tuple[str, ...]:
-    return tuple(field.strip() for field in text.split(","))
-
-
-def _request(lines: Lines, number: int, text: str) -> Request:
-    fields = _fields(text)
-    if len(fields) != len(_COLUMNS):
-        raise broken(
-            lines, number, "wrong number of columns", seen=f"{len(fields)} columns", expected=_EXPECTED, hint=_HINT
-        )
-    return Request(
-        arrival_s=_clock_s(lines, number, fields[0]),
-        input_tokens=_count(lines, number, _COLUMNS[1], fields[1]),
-        output_tokens=_count(lines, number, _COLUMNS[2], fields[2]),
-    )
-
-
-def _clock_s(lines: Lines, number: int, text: str) -> float:
-    """Seconds since 1970; a time without a zone is read as UTC."""
-    try:
-        at = dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise broken(
-            lines,
-            number,
-            "wrong value for 'TIMESTAMP'",
-            seen=shown(text),
-            expected="a date and time like 2023-11-16 18:15:46.6805900",
-            hint=_HINT,
-        ) from None
-    return (at if at.tzinfo else at.replace(tzinfo=dt.UTC)).timestamp()
-
-
-def _count(lines: Lines, number: int, name: str, text: str) -> int:
-    if not _WHOLE.fullmatch(text):
-        raise broken(
-            lines,
-            number,
-            f"wrong value for '{name}'",
-            seen=cut(shown(text)),
-            expected="a whole number of tokens",
-            hint=_HINT,
-        )
-    count = int(text)
-    in_range(lines, number, name, count, least=1, most=MOST_TOKENS, hint=_HINT)
-    return count
-
-
-FORMAT = TraceFormat(name="azure", expected=_EXPECTED, looks_like=_looks_like, read=_read)
+FORMAT = RecordFormat(name="azure", expected=_EXPECTED, looks_like=_looks_like, start=_Reader)

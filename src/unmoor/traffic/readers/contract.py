@@ -1,19 +1,17 @@
-"""What every format's file provides: how its first line looks, and how its lines become requests."""
+"""What every format's file provides: how its first record looks, and how records become requests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import Any, BinaryIO, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
-from unmoor.core.traffic import Request
 from unmoor.traffic.entry import Entry, Prompt
-from unmoor.traffic.log import Grain
-from unmoor.traffic.readers.lines import Lines
+from unmoor.traffic.log import Carried, Grain
 
 
 @dataclass(frozen=True)
@@ -35,28 +33,6 @@ class FirstLine:
     keys: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     text: str = ""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Requests as they stand in the log, in its order; their arrivals need not be sorted.
-
-    `from_first` says that arrivals are readings of some clock, and are to be counted from the earliest.
-    """
-
-    requests: tuple[Request, ...]
-    overlap_block_tokens: int | None
-    from_first: bool = True
-
-
-@dataclass(frozen=True)
-class TraceFormat:
-    """One format. `read` raises TrafficError for the first line that is broken."""
-
-    name: str
-    expected: str
-    looks_like: Callable[[FirstLine], bool]
-    read: Callable[[Lines], Reading]
 
 
 class Broken(Exception):  # noqa: N818 - a broken record is counted and skipped; it is an event, not an error
@@ -88,6 +64,17 @@ class RecordReader(Protocol):
         """The requests in one record, which is a line or one object of a JSON array.
 
         None for a header, several for a dialogue. Raises Broken.
+        """
+
+
+@runtime_checkable
+class Carrier(Protocol):
+    """A RecordReader whose log also says what the requests' lines cannot: a fingerprint's header does."""
+
+    def carried(self) -> Carried:
+        """Its features take the place of those counted from entries, its skipped lines add to those skipped here.
+
+        Called once, after the last record. Raises Broken where the log is not whole.
         """
 
 

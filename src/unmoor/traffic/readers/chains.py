@@ -1,0 +1,99 @@
+"""Blocks and segments as chained symbols, many prompts at once."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unmoor.core.traffic import Segment
+from unmoor.traffic.entry import Blocks
+from unmoor.traffic.readers.contract import Cut
+
+_SYMBOL_BYTES = 8
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+_INT64 = 2**63
+_Whole = TypeVar("_Whole", np.uint64, np.int64)
+
+
+class Chains:
+    """Prompts as the names and the tokens of their pieces, collected to be chained in one go.
+
+    A piece is named by 64 bits; its place and its tokens are mixed in, and the sum of all from the start, modulo 2^64,
+    is the chained symbol: equal symbols mean equal prefixes but for chance (2^-64 for each pair).
+    """
+
+    def __init__(self) -> None:
+        self._names = array("q")
+        self._tokens = array("q")
+        self._counts = array("q")
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def add_blocks(self, blocks: Blocks, input_tokens: int, *, unlike_any: int) -> None:
+        """One prompt in blocks. Where ids do not reach its end, the rest is a piece of its own, named `unlike_any`."""
+        size = blocks.block_tokens
+        count = len(blocks.ids)
+        try:
+            self._names.extend(blocks.ids)
+        except OverflowError:  # beyond 64 bits: nothing was added past the first such id
+            del self._names[len(self._tokens) :]
+            self._names.extend(_folded(name) for name in blocks.ids)
+        self._tokens.extend([size] * count)
+        left = input_tokens - size * count
+        if left > 0:
+            self._names.append(_hashed(f"{unlike_any}".encode(), b"row"))
+            self._tokens.append(left)
+            count += 1
+        elif count:
+            self._tokens[-1] += left
+        self._counts.append(count)
+
+    def add_segments(self, chain: Sequence[Segment]) -> None:
+        """One prompt in segments."""
+        self._names.extend(_hashed(segment.name.encode("utf-8", "surrogatepass"), b"segment") for segment in chain)
+        self._tokens.extend(segment.tokens for segment in chain)
+        self._counts.append(len(chain))
+
+    def cuts(self) -> list[Cut]:
+        """Every prompt collected, as chained symbols whose ends are in tokens; then none is."""
+        names, tokens = np.array(self._names).view(np.uint64), np.array(self._tokens)
+        counts = np.array(self._counts)
+        self.__init__()  # type: ignore[misc] # empty again
+        lasts = np.cumsum(counts)
+        firsts = np.repeat(lasts - counts, counts)
+        places = np.arange(len(names)) - firsts
+        symbols = _mixed(names ^ _mixed(places.view(np.uint64) * _GOLDEN + tokens.view(np.uint64)))
+        chain, ends = _summed(symbols, firsts), _summed(tokens, firsts)
+        starts = (lasts - counts).tolist()
+        return [Cut(chain[a:b], ends[a:b]) for a, b in zip(starts, lasts.tolist(), strict=True)]
+
+
+def _summed(values: NDArray[_Whole], firsts: NDArray[np.int64]) -> NDArray[_Whole]:
+    """Running sums, each prompt's from its own start."""
+    sums = np.cumsum(values, dtype=values.dtype)
+    before: NDArray[_Whole] = sums - values
+    return sums - before[firsts]
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """splitmix64's finisher, by Steele, Lea and Flood: each bit of the value changes half of the outcome's."""
+    mixed = values + _GOLDEN
+    mixed = (mixed ^ (mixed >> _SHIFTS[0])) * _MIX_1
+    mixed = (mixed ^ (mixed >> _SHIFTS[1])) * _MIX_2
+    return mixed ^ (mixed >> _SHIFTS[2])
+
+
+def _hashed(name: bytes, kind: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(name, digest_size=_SYMBOL_BYTES, person=kind).digest(), "little", signed=True)
+
+
+def _folded(name: int) -> int:
+    return name if -_INT64 <= name < _INT64 else _hashed(f"{name}".encode(), b"id")

@@ -1,0 +1,66 @@
+"""The rows of a CSV log: its header by name, whatever the order of its columns, and then fields."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+
+from unmoor.traffic.readers.contract import Broken, Unreadable
+
+_QUOTE = '"'
+
+
+def fields_of(record: bytes) -> list[str]:
+    """The fields of one row, stripped; quoted ones may hold commas. Raises Broken for a quote that is not closed."""
+    text = record.decode()
+    if _QUOTE not in text:
+        return [field.strip() for field in text.split(",")]
+    try:
+        rows = list(csv.reader([text], strict=True, skipinitialspace=True))
+    except csv.Error:
+        raise Broken(
+            "a quoted field is not closed", seen=f"{len(text)} characters", expected="one row a line"
+        ) from None
+    return [field.strip() for field in rows[0]]
+
+
+class Header:
+    """Which column holds what, once the header was read: by the names a format knows, in any case and order."""
+
+    def __init__(self, names: Mapping[str, Sequence[str]], *, needed: Sequence[str], expected: str) -> None:
+        self._of_name = {_plain(alias): name for name, aliases in names.items() for alias in aliases}
+        self._needed = needed
+        self._expected = expected
+        self._columns: dict[str, int] = {}
+        self._row: list[str] = []
+
+    def matches(self, columns: Sequence[str]) -> bool:
+        """Whether these are the names of columns, with all that are needed among them."""
+        return set(self._needed) <= self._places(columns).keys()
+
+    def row(self, record: bytes) -> dict[str, str] | None:
+        """The fields by name; None for the header, which may come again: each file of a folder has one.
+
+        Raises Unreadable where the first row is no header, and Broken for a row of another number of columns.
+        """
+        fields = fields_of(record)
+        if not self._columns:
+            if not self.matches(fields):
+                raise Unreadable("not the header", seen=f"{len(fields)} columns", expected=self._expected)
+            self._columns, self._row = self._places(fields), fields
+            return None
+        if len(fields) != len(self._row):
+            raise Broken(
+                "wrong number of columns", seen=f"{len(fields)} columns", expected=f"{len(self._row)}, as in the header"
+            )
+        if fields == self._row:
+            return None
+        return {name: fields[place] for name, place in self._columns.items()}
+
+    def _places(self, columns: Sequence[str]) -> dict[str, int]:
+        named = [(self._of_name.get(_plain(column)), place) for place, column in enumerate(columns)]
+        return {name: place for name, place in reversed(named) if name is not None}
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold().replace(" ", "_").replace("-", "_").replace("_", "")

@@ -1,0 +1,75 @@
+"""A CSV of lengths: what anyone can export of their requests. Its header names the columns, in any order and case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unmoor.core.evidence import Caveat
+from unmoor.traffic.entry import Entry
+from unmoor.traffic.log import Grain
+from unmoor.traffic.readers.burstgpt import seconds_taken
+from unmoor.traffic.readers.clock import Clock
+from unmoor.traffic.readers.contract import FirstLine, RecordFormat
+from unmoor.traffic.readers.csv_rows import Header
+from unmoor.traffic.readers.lines import whole
+
+NAMES = {
+    "input_tokens": ("input_tokens", "prompt_tokens", "input_length", "prompt_length", "prompt_len", "input_len"),
+    "output_tokens": (
+        "output_tokens",
+        "completion_tokens",
+        "generated_tokens",
+        "response_tokens",
+        "output_length",
+        "output_len",
+    ),
+    "arrival": ("arrival_s", "arrival", "arrival_time", "timestamp", "time", "start_time", "created_at"),
+    "took_s": ("took_s", "e2e_s", "elapsed_s", "latency_s", "duration_s"),
+    "session": ("session", "session_id", "conversation_id", "chat_id"),
+    "tenant": ("tenant", "tenant_id", "team", "customer"),
+    "adapter": ("adapter", "lora", "lora_name"),
+    "model": ("model", "model_name"),
+}
+"""Each column and the names it goes by; spaces, underscores, hyphens and case make no difference."""
+
+_EXPECTED = "input_tokens,output_tokens and, if known, arrival_s,took_s,session,tenant,adapter,model"
+
+
+def _header() -> Header:
+    return Header(NAMES, needed=("input_tokens", "output_tokens"), expected=_EXPECTED)
+
+
+class _Reader:
+    grain: Grain | None = None
+
+    def __init__(self) -> None:
+        self._header = _header()
+        self._clock = Clock(name="arrival")
+
+    @property
+    def notes(self) -> Sequence[Caveat]:
+        return (self._clock.note,) if self._clock.note else ()
+
+    def read(self, record: bytes) -> tuple[Entry, ...]:
+        row = self._header.row(record)
+        if row is None:
+            return ()
+        return (
+            Entry(
+                at_s=self._clock.seconds(row["arrival"]) if row.get("arrival") else None,
+                input_tokens=whole("input_tokens", row["input_tokens"], least=1),
+                output_tokens=whole("output_tokens", row["output_tokens"]) if row["output_tokens"] else None,
+                session=row.get("session") or None,
+                tenant=row.get("tenant") or None,
+                adapter=row.get("adapter") or None,
+                model=row.get("model") or None,
+                took_s=seconds_taken("took_s", row.get("took_s", "")),
+            ),
+        )
+
+
+def _looks_like(first: FirstLine) -> bool:
+    return _header().matches(first.columns)
+
+
+FORMAT = RecordFormat(name="lengths", expected=_EXPECTED, looks_like=_looks_like, start=_Reader)

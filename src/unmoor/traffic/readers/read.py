@@ -1,0 +1,180 @@
+"""A log from its bytes to columns: records, their format, requests, and what was broken on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from unmoor.core.errors import TrafficError
+from unmoor.core.evidence import Caveat
+from unmoor.traffic.entry import Entry
+from unmoor.traffic.log import Traffic
+from unmoor.traffic.readers.collect import Collector, Told
+from unmoor.traffic.readers.contract import Broken, Carrier, Cutter, RecordFormat, RecordReader, Watch
+from unmoor.traffic.readers.formats import named, no_known_format, recognised
+from unmoor.traffic.readers.records import Records, Row, Source
+from unmoor.traffic.readers.skipped import HINT, Skipped
+from unmoor.traffic.tree import SymbolStore
+
+_LOOKED_AT = 20
+"""So many records of a file are looked at for its format: a log may begin in the middle of a line, or with banners."""
+
+_NAMED = 5
+
+
+def read_traffic(
+    source: Source,
+    *,
+    where: str,
+    format_name: str | None = None,
+    cutter: Cutter | None = None,
+    most_broken: int | None = None,
+    watch: Watch | None = None,
+    store: SymbolStore | None = None,
+) -> Traffic:
+    """The requests of a log, in order of arrival, from its bytes, an open binary stream, or the files of a folder.
+
+    gzip and zstd are unpacked, whatever the name. `where` names the log, in errors and as the source. The format is
+    told by the first record unless `format_name` says it. `cutter` is what content as text is told apart by: bytes
+    unless given. Broken lines are counted and skipped, up to `most_broken`: by default 10, or 1 % of the lines where
+    that is more. `watch(line, entry)` sees every request in the order of the log. `store` is where the tree keeps its
+    symbols: in memory unless given. A file of several none of whose first records can be read is named in a caveat and
+    passed over.
+
+    Raises TrafficError, with the line, for a log without a request, an unknown format, a broken header, more broken
+    lines than that, and an archive that ends early.
+    """
+    records = Records(source, where=where)
+    skipped = Skipped(most_broken, records.place)
+    reading = _Reading(records, skipped, named(format_name, where=where) if format_name else None)
+    collector = Collector(cutter, store)
+    for number, entry in reading.entries():
+        try:
+            collector.add(number, entry)
+        except Broken as broken:
+            skipped.add(number, broken)
+            continue
+        skipped.taken(number)
+        if watch is not None:
+            watch(number, entry)
+    skipped.check()
+    if not len(collector):
+        raise _empty(where, "a header without a request after it" if reading.started else "an empty file")
+    return collector.traffic(reading.told(where))
+
+
+class _Reading:
+    """One format's reader over all the files of a log, once the first of them has told the format."""
+
+    def __init__(self, records: Records, skipped: Skipped, record_format: RecordFormat | None) -> None:
+        self._records = records
+        self._skipped = skipped
+        self._format = record_format
+        self._strange: list[tuple[str, int, bytes | Broken]] = []
+        self._reader: RecordReader | None = None
+
+    def entries(self) -> Iterator[tuple[int, Entry]]:
+        """Each request with the number of its record. Raises TrafficError."""
+        for name, rows in self._records.files():
+            head = list(islice(rows, _LOOKED_AT))
+            outcomes = self._outcomes(head)
+            if outcomes is None:
+                self._strange.append((name, *head[0]))
+            else:
+                yield from self._taken(outcomes)
+                yield from self._read(rows)
+            rows.close()
+        if self._reader is None and self._strange:
+            raise self._nothing_known()
+
+    @property
+    def started(self) -> bool:
+        """Whether any file had a record of a known format."""
+        return self._reader is not None
+
+    def told(self, where: str) -> Told:
+        """What is known of the log besides its requests."""
+        if self._format is None or self._reader is None:
+            raise ValueError("nothing was read yet")
+        try:
+            carried = self._reader.carried() if isinstance(self._reader, Carrier) else None
+        except Broken as broken:
+            raise TrafficError(
+                broken.message, where=where, seen=broken.seen, expected=broken.expected, hint=HINT
+            ) from None
+        notes = (*_passed_over([name for name, _, _ in self._strange]), *self._skipped.notes, *self._reader.notes)
+        return Told(
+            source=where,
+            format=self._format.name,
+            fingerprint=self._records.fingerprint,
+            grain=self._reader.grain,
+            notes=notes,
+            skipped_lines=self._skipped.count,
+            skipped=self._skipped.shown,
+            carried=carried,
+        )
+
+    def _outcomes(self, head: Sequence[Row]) -> list[tuple[int, list[Entry] | Broken]] | None:
+        """What the first records come to; None for a file that is not of the log's format.
+
+        The first file that is of any decides the format.
+        """
+        if not head:
+            return []
+        if self._format is None:
+            self._format = recognised([record for _, record in head])
+        if self._format is None:
+            return None
+        if self._reader is None:
+            self._reader = self._format.start()
+        outcomes = [(number, _outcome(self._reader, record)) for number, record in head]
+        if self._records.several and all(isinstance(outcome, Broken) for _, outcome in outcomes):
+            return None
+        return outcomes
+
+    def _taken(self, outcomes: Sequence[tuple[int, list[Entry] | Broken]]) -> Iterator[tuple[int, Entry]]:
+        for number, outcome in outcomes:
+            if isinstance(outcome, Broken):
+                self._skipped.add(number, outcome)
+            else:
+                yield from ((number, entry) for entry in outcome)
+
+    def _read(self, rows: Iterator[Row]) -> Iterator[tuple[int, Entry]]:
+        if self._reader is None:
+            return
+        read = self._reader.read
+        for number, record in rows:
+            try:
+                if not isinstance(record, bytes):
+                    raise record
+                for entry in read(record):
+                    yield number, entry
+            except Broken as broken:
+                self._skipped.add(number, broken)
+
+    def _nothing_known(self) -> TrafficError:
+        _, number, record = self._strange[0]
+        if isinstance(record, Broken):
+            return self._skipped.error_of(number, record)
+        return no_known_format(record, where=self._records.place(number))
+
+
+def _outcome(reader: RecordReader, record: bytes | Broken) -> list[Entry] | Broken:
+    if isinstance(record, Broken):
+        return record
+    try:
+        return list(reader.read(record))
+    except Broken as broken:
+        return broken
+
+
+def _passed_over(names: Sequence[str]) -> tuple[Caveat, ...]:
+    if not names:
+        return ()
+    listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    text = f"Files that are not of the log's format were passed over: {listed}."
+    return (Caveat(code="files_passed_over", text=text),)
+
+
+def _empty(where: str, seen: str) -> TrafficError:
+    return TrafficError("no request in it", where=where, seen=seen, expected="at least one request", hint=HINT)

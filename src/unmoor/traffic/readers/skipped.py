@@ -1,0 +1,100 @@
+"""The broken records of a log: counted, the first few remembered, and too many of them an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from unmoor.core.errors import TrafficError
+from unmoor.core.evidence import Caveat
+from unmoor.traffic.readers.contract import Broken, Unreadable
+from unmoor.traffic.readers.lines import cut
+
+FEWEST_ALLOWED = 10
+SHARE_ALLOWED = 0.01
+_REMEMBERED = 5
+_INDENT = "\n            "
+_PATIENCE = 1000
+"""How many more than allowed may be broken before the whole log is read: those allowed grow with it."""
+
+HINT = "docs/reference/traffic.md lists the formats, and `--format` or traffic.format names one"
+
+
+class Skipped:
+    """Broken records, up to `most`: by default 10, or 1 % of all records where that is more."""
+
+    def __init__(self, most: int | None, place: Callable[[int], str]) -> None:
+        self._most = most
+        self._place = place
+        self._first: list[tuple[int, Broken]] = []
+        self.count = 0
+        self._good = 0
+        self._last = 0
+
+    def taken(self, number: int) -> None:
+        """Counts record `number` as good: it held a request, or several in a row."""
+        if number != self._last:
+            self._good += 1
+            self._last = number
+
+    def add(self, number: int, broken: Broken) -> None:
+        """Counts record `number` as broken. Raises TrafficError where that is hopeless, and for a header."""
+        if isinstance(broken, Unreadable):
+            raise self.error_of(number, broken)
+        self.count += 1
+        if len(self._first) < _REMEMBERED:
+            self._first.append((number, broken))
+        fruitless = self.count > FEWEST_ALLOWED and not self._good
+        if self._most is None and (fruitless or self.count > self._allowed + _PATIENCE):
+            raise self._too_many()
+        if self._most is not None and self.count > self._most:
+            raise self._too_many()
+
+    def check(self) -> None:
+        """Raises TrafficError where more records were broken than may be, or every one was."""
+        if self.count and (self.count > self._allowed or not self._good):
+            raise self._too_many()
+
+    @property
+    def notes(self) -> tuple[Caveat, ...]:
+        """One caveat, `lines_skipped`, where any was."""
+        if not self.count:
+            return ()
+        were = "line was" if self.count == 1 else "lines were"
+        text = f"{self.count:,} of {self._read:,} lines read {were} broken and skipped; the first is {self.shown[0]}."
+        return (Caveat(code="lines_skipped", text=text),)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The first few, with place and kind."""
+        return tuple(f"{self._place(number)}: {_said(broken)}" for number, broken in self._first)
+
+    @property
+    def _allowed(self) -> int:
+        return self._most if self._most is not None else max(FEWEST_ALLOWED, int(self._read * SHARE_ALLOWED))
+
+    @property
+    def _read(self) -> int:
+        return self._good + self.count
+
+    def _too_many(self) -> TrafficError:
+        if self.count == 1:
+            return self.error_of(*self._first[0])
+        more = [f"... and {self.count - len(self._first):,} more"] if self.count > len(self._first) else []
+        allowed = f"{self._most:,}" if self._most is not None else f"{FEWEST_ALLOWED}, or {SHARE_ALLOWED:.0%} of them"
+        return TrafficError(
+            "too many broken lines",
+            where=self._place(self._first[0][0]),
+            seen=_INDENT.join([f"{self.count:,} of {self._read:,} lines read", *self.shown, *more]),
+            expected=f"at most {allowed}; {self._first[0][1].expected}",
+            hint=HINT,
+        )
+
+    def error_of(self, number: int, broken: Broken) -> TrafficError:
+        """The error for one record."""
+        return TrafficError(
+            broken.message, where=self._place(number), seen=cut(broken.seen), expected=broken.expected, hint=HINT
+        )
+
+
+def _said(broken: Broken) -> str:
+    return f"{broken.message} (seen {cut(broken.seen)})"

@@ -1,0 +1,100 @@
+"""From bytes to tokens: what the text of a whole log comes to, by one ratio, measured on it where it says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unmoor.core.evidence import Caveat
+from unmoor.traffic.entry import Prompt
+from unmoor.traffic.log import UNKNOWN, Grain
+from unmoor.traffic.readers.contract import Cutter
+from unmoor.traffic.tree import PromptTree
+
+ASSUMED_BYTES_PER_TOKEN = 4.0
+"""Where nothing in the log tells: English text in the vocabularies of current models is near it."""
+
+
+def size_of(prompt: Prompt) -> int:
+    """The prompt's text in bytes of UTF-8, without what a chat template would put around it."""
+    return sum(map(_bytes, prompt.tools)) + sum(_bytes(part.text) for part in prompt.parts)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextSizes:
+    """The sizes of a log's prompts in the cutter's unit, and of its answers in bytes, one row a request.
+
+    `counted` are the prompts' tokens as the source counts them, or UNKNOWN. `prompt_bytes` is all prompts' text.
+    """
+
+    cutter: Cutter
+    of_prompts: NDArray[np.int64]
+    of_answers: NDArray[np.int64]
+    prompt_bytes: int
+    counted: NDArray[np.int64]
+
+    @property
+    def measured_on(self) -> int:
+        """How many requests say how many tokens their prompt has."""
+        return int(np.count_nonzero(self.counted != UNKNOWN))
+
+    @property
+    def bytes_per_token(self) -> float:
+        """All bytes over all tokens: of a tokenizer's own count, of the source's, or assumed."""
+        if self.cutter.by == "tokens":
+            tokens = int(self.of_prompts.sum())
+            return self.prompt_bytes / tokens if tokens else ASSUMED_BYTES_PER_TOKEN
+        known = self.counted != UNKNOWN
+        return (
+            float(self.of_prompts[known].sum() / self.counted[known].sum()) if known.any() else ASSUMED_BYTES_PER_TOKEN
+        )
+
+    @property
+    def grain(self) -> Grain:
+        """How finely the cutter tells content apart, in tokens."""
+        if self.cutter.by == "tokens":
+            return Grain(by="tokens", tokens=self.cutter.step)
+        ratio = self.bytes_per_token
+        tokens = max(1, math.ceil(self.cutter.step / ratio))
+        return Grain(by="bytes", tokens=tokens, bytes_per_token=ratio, ratio_measured=self.measured_on > 0)
+
+    @property
+    def notes(self) -> tuple[Caveat, ...]:
+        """What the cutter assumed, and where the ratio is from."""
+        if self.cutter.by == "tokens":
+            return tuple(self.cutter.notes)
+        ratio, count = self.bytes_per_token, self.measured_on
+        if not count:
+            text = f"Tokens are bytes over {ratio:g}, which is assumed: no request says how many tokens its prompt has."
+            return (*self.cutter.notes, Caveat(code="tokens_assumed", text=text))
+        were = "request that says" if count == 1 else "requests that say"
+        text = f"Tokens are bytes over {ratio:.3g}, measured on {count:,} {were} how many tokens the prompt has."
+        return (*self.cutter.notes, Caveat(code="tokens_measured", text=text))
+
+    def in_tokens(self, tree: PromptTree) -> PromptTree:
+        """The tree with its ends in tokens: rounded, and each above its parent's."""
+        if self.cutter.by == "tokens":
+            return tree
+        end = np.rint(tree.end / self.bytes_per_token).astype(np.int64)
+        parent = np.maximum(tree.parent, 0)
+        while len(low := np.flatnonzero(end[1:] <= end[parent[1:]]) + 1):
+            end[low] = end[parent[low]] + 1
+        return PromptTree(parent=tree.parent, end=end)
+
+    def inputs(self, counted: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The prompts' tokens: the source's count where there is one, else the text's."""
+        ratio = self.bytes_per_token if self.cutter.by == "bytes" else 1.0
+        derived = np.maximum(1, np.rint(self.of_prompts / ratio).astype(np.int64))
+        return np.where(counted == UNKNOWN, derived, counted)
+
+    def outputs(self, counted: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The answers' tokens: the source's count where there is one, else by the answer's bytes, if known."""
+        derived = np.ceil(self.of_answers / self.bytes_per_token).astype(np.int64)
+        return np.where((counted == UNKNOWN) & (self.of_answers != UNKNOWN), derived, counted)
