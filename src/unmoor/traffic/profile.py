@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
+import numpy as np
+
+from unmoor.core.errors import TrafficError
+from unmoor.core.evidence import Caveat
 from unmoor.traffic.breakers.breaker import Breaker
-from unmoor.traffic.log import Traffic
-from unmoor.traffic.timeline import Service
-from unmoor.traffic.traffic_report import TrafficReport
+from unmoor.traffic.log import Grain, Names, Traffic, Whole
+from unmoor.traffic.log_asked import models_of, named_of, sampling_of, sessions_of, structured_of, tools_of
+from unmoor.traffic.log_shape import arrivals_of, concurrency_of, histograms_of, stretches_of, token_counts_of
+from unmoor.traffic.reuse import HitCurve, curve_of, ideal, salt_of
+from unmoor.traffic.routing import ROUTINGS, replica_hits
+from unmoor.traffic.shared_prefixes import top
+from unmoor.traffic.timeline import Service, simulate
+from unmoor.traffic.traffic_report import (
+    BreakerFound,
+    CurvePoint,
+    EngineReuse,
+    OverTime,
+    PrefixShared,
+    ReplicaRate,
+    TrafficReport,
+)
+
+ASSUMED_SERVICE = Service(prefill_tps=8000.0, tpot_s=0.025)
+"""How fast a replica is taken to be where the log says not: the order of a 70B-class model at FP8 on 4 H100."""
+REPLICAS = (2, 4, 8)
+SHARED_PREFIXES = 20
+_LEAST_CAPACITY = 100_000
+_STEPS = (1, 2, 5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +53,290 @@ class Question:
     block_tokens: int | None = None
     replicas: Sequence[int] = ()
     engines: Mapping[str, EngineBlocks] = field(default_factory=dict)
-    service: Service = field(default_factory=lambda: Service(prefill_tps=8000.0, tpot_s=0.025))
+    service: Service = ASSUMED_SERVICE
 
 
-def profile_log(traffic: Traffic, question: Question, breakers: Sequence[Breaker] | None = None) -> TrafficReport:
-    """The report on a log; `breakers` are what was found in its text, None where it has none."""
-    raise NotImplementedError
+Curve = Callable[[int | None], HitCurve | None]
+"""The hit curve at a block size; None is the source's own blocks. Each is computed once."""
+
+
+FindBreakers = Callable[[int | None], Sequence[Breaker] | None]
+"""What ruins sharing, with its gain at a capacity in tokens; None where the log has no text to look at."""
+
+
+def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambda _: None) -> TrafficReport:
+    """The report on a log; `find` looks for what ruins sharing in the text that was read.
+
+    Curves and replicas are under a salt by adapter, as engines keep adapters' blocks apart; the overlap is not.
+    Raises TrafficError for a log without a request, of which nothing can be said.
+    """
+    if not len(traffic):
+        raise TrafficError("no request in it", where=traffic.source, seen="nothing", expected="at least one request")
+    salt = salt_by(traffic.adapter)
+    curve: Curve = cache(lambda block: curve_of(traffic, block_tokens=block, salt=salt))
+    own = curve(question.block_tokens)
+    capacities = tuple(question.kv_tokens) or grid(own)
+    focus = focus_of(question.kv_tokens, capacities, own)
+    share = ideal(traffic)
+    timeline = _over_time(traffic, question, focus, salt, own)
+    return TrafficReport(
+        requests=len(traffic),
+        skipped_lines=traffic.skipped_lines,
+        duration_s=traffic.duration_s,
+        input_tokens=token_counts_of(traffic.input_tokens),
+        output_tokens=token_counts_of(traffic.output_tokens),
+        arrivals=arrivals_of(traffic),
+        prefix_overlap=share.tokens,
+        prefix_overlap_blocks=share.blocks,
+        hit_rate_curve=points(own, capacities),
+        engines={name: _engine(engine, curve, capacities) for name, engine in question.engines.items()},
+        replicas=_replicas(traffic, question, focus, salt),
+        shared_prefixes=_shared(traffic),
+        breakers=_breakers(traffic, find(focus)),
+        caveats=(*traffic.caveats, *_doubts(traffic, timeline)),
+        source=traffic.source,
+        format=traffic.format,
+        fingerprint=traffic.fingerprint,
+        skipped=traffic.skipped,
+        grain=traffic.grain,
+        curve_block_tokens=own.rule.block_tokens if own else None,
+        working_set_tokens=own.working_set_tokens if own else None,
+        overlap_within=_within(traffic),
+        over_time=stretches_of(traffic),
+        concurrency=concurrency_of(traffic),
+        lengths=histograms_of(traffic),
+        sessions=sessions_of(traffic),
+        structured=structured_of(traffic),
+        tools=tools_of(traffic),
+        adapters=named_of(traffic, traffic.adapter),
+        tenants=named_of(traffic, traffic.tenant),
+        models=models_of(traffic),
+        sampling=sampling_of(traffic),
+        timeline=timeline,
+        meaning=None,
+    )
+
+
+def salt_by(*columns: Names) -> Whole | None:
+    """A salt by those of the columns that have a name in them; None where none has."""
+    named = [column for column in columns if column.names]
+    return salt_of(*named) if named else None
+
+
+def grid(curve: HitCurve | None) -> tuple[int, ...]:
+    """Round capacities, 1, 2 and 5 times powers of ten, that show a curve whole: up to the first that serves all.
+
+    From 0.1 million tokens, or a hundredth of the working set where that is less. Empty without content or sharing.
+    """
+    most = curve.working_set_tokens if curve else 0
+    if not most:
+        return ()
+    least = max(1, min(_LEAST_CAPACITY, most // 100))
+    first = math.floor(math.log10(least))
+    rounds = [step * 10**power for power in range(first, len(str(most)) + 1) for step in _STEPS]
+    below = [size for size in rounds if least <= size < most]
+    return (*below, next(size for size in rounds if size >= most))
+
+
+def focus_of(asked: Sequence[int], capacities: Sequence[int], curve: HitCurve | None) -> int | None:
+    """The capacity at which replicas, concurrency and fixes are looked at: the first asked for.
+
+    Else the first of the grid at which half of all sharing is served, where routing and memory matter; None without.
+    """
+    if asked or curve is None or not capacities:
+        return next(iter(asked), None)
+    half = curve.ideal.low / 2
+    return next((size for size in capacities if curve.at(size).low >= half), capacities[-1])
+
+
+def points(curve: HitCurve | None, capacities: Sequence[int]) -> tuple[CurvePoint, ...]:
+    """The curve at `capacities`; without content a rate is None there, and so are its bounds."""
+    if curve is None:
+        return tuple(CurvePoint(kv_tokens=size, hit_rate=None, low=None, high=None) for size in capacities)
+    rates = [(size, curve.at(size)) for size in capacities]
+    return tuple(CurvePoint(kv_tokens=size, hit_rate=rate.value, low=rate.low, high=rate.high) for size, rate in rates)
+
+
+def _engine(engine: EngineBlocks, curve: Curve, capacities: Sequence[int]) -> EngineReuse:
+    own = curve(engine.block_tokens)
+    return EngineReuse(
+        block_tokens=engine.block_tokens,
+        prefix_caching=engine.prefix_caching,
+        ideal=own.ideal if own else None,
+        hit_rate_curve=points(own, capacities),
+    )
+
+
+def _replicas(
+    traffic: Traffic, question: Question, focus: int | None, salt: Whole | None
+) -> tuple[ReplicaRate, ...] | None:
+    """Every routing over every number of replicas; None where the source says nothing of content, or no sharing is."""
+    if traffic.tree is None or focus is None:
+        return None
+    rows = []
+    for count in question.replicas or REPLICAS:
+        for routing in ROUTINGS:
+            hits = replica_hits(
+                traffic,
+                replicas=count,
+                routing=routing,
+                kv_tokens=focus,
+                block_tokens=question.block_tokens,
+                service=question.service,
+                salt=salt,
+            )
+            rows.append(
+                ReplicaRate(
+                    n=count,
+                    routing=routing,
+                    hit_rate=hits.hit_rate.value if hits.hit_rate else None,
+                    kv_tokens=focus,
+                    busiest_share=max(hits.tokens_share, default=None),
+                )
+            )
+    return tuple(rows)
+
+
+def _over_time(
+    traffic: Traffic, question: Question, focus: int | None, salt: Whole | None, curve: HitCurve | None
+) -> OverTime | None:
+    """What concurrency does; None without times, content or a capacity."""
+    if focus is None or curve is None or not traffic.duration_s:
+        return None
+    seen = simulate(
+        traffic, kv_tokens=focus, block_tokens=question.block_tokens, service=question.service, salt=salt, windows=1
+    )
+    return OverTime(
+        kv_tokens=focus,
+        block_tokens=seen.block_tokens,
+        one_after_another=curve.at(focus).value,
+        hit_rate=seen.hit_rate,
+        still_computing=seen.still_computing,
+        waited=seen.waited,
+        too_large=seen.too_large,
+        mean_running=seen.mean_running,
+        peak_running=seen.peak_running,
+        peak_pinned_tokens=seen.peak_pinned_tokens,
+        prefill_tps=question.service.prefill_tps,
+        tpot_s=question.service.tpot_s,
+        took_known=not bool(np.isnan(traffic.took_s).any()),
+    )
+
+
+def _shared(traffic: Traffic) -> tuple[PrefixShared, ...] | None:
+    if traffic.tree is None:
+        return None
+    return tuple(
+        PrefixShared(
+            tokens=edge.tokens,
+            requests=edge.requests,
+            tokens_saved=edge.tokens_saved,
+            begins_at=edge.begins_at,
+            parent=edge.parent,
+        )
+        for edge in top(traffic, SHARED_PREFIXES)
+    )
+
+
+def _breakers(traffic: Traffic, found: Sequence[Breaker] | None) -> tuple[BreakerFound, ...] | None:
+    """What was found in the text, or what a fingerprint carries of it."""
+    if found is None:
+        if traffic.breakers is None:
+            return None
+        return tuple(
+            BreakerFound(what=kept.what, where=None, share_lost=kept.share_lost, gain=kept.gain)
+            for kept in traffic.breakers
+        )
+    return tuple(
+        BreakerFound(
+            what=one.what,
+            where=one.where,
+            share_lost=one.share_lost,
+            gain=one.gain,
+            overlap_after=one.overlap_after,
+            fix=one.fix,
+            requests=one.requests,
+            lines=one.lines,
+        )
+        for one in found
+    )
+
+
+def _within(traffic: Traffic) -> dict[str, float]:
+    """The overlap when each tenant, or each adapter, has a cache to itself; without those the log does not name."""
+    within = {}
+    for name, column in (("tenant", traffic.tenant), ("adapter", traffic.adapter)):
+        salt = salt_by(column)
+        share = None if salt is None else ideal(traffic, salt=salt).tokens
+        if share is not None:
+            within[name] = share
+    return within
+
+
+def _doubts(traffic: Traffic, timeline: OverTime | None) -> tuple[Caveat, ...]:
+    return (
+        *_of_grain(traffic.grain),
+        *_of_times(traffic),
+        *_of_lengths(traffic),
+        *_of_models(traffic),
+        *_of_service(timeline),
+    )
+
+
+def _of_grain(grain: Grain | None) -> tuple[Caveat, ...]:
+    if grain is None:
+        return _caveat("content_unknown", "The source says nothing of content: prefix overlap is unknown, not zero.")
+    if grain.by == "bytes":
+        ratio = f"{grain.bytes_per_token:.2f} bytes a token" if grain.bytes_per_token else "bytes"
+        how = "measured on this log" if grain.ratio_measured else "assumed, give --tokenizer to count"
+        return _caveat(
+            "overlap_in_bytes",
+            f"Prompts are compared by bytes: a shared prefix is known to within {grain.tokens} tokens and may be "
+            f"longer, not shorter; token counts are {ratio}, {how}.",
+        )
+    if grain.tokens > 1:
+        what = "segments" if grain.by == "segments" else "blocks"
+        return _caveat(
+            "overlap_in_blocks",
+            f"The source tells content apart in {what} of {grain.tokens} tokens: prefix overlap may be higher, not "
+            "lower, and engines with smaller blocks have a range.",
+        )
+    return ()
+
+
+def _of_times(traffic: Traffic) -> tuple[Caveat, ...]:
+    if traffic.timed:
+        return ()
+    return _caveat("no_times", "The log has no times: requests are taken in its order, one after another.")
+
+
+def _of_lengths(traffic: Traffic) -> tuple[Caveat, ...]:
+    missing = int((traffic.output_tokens < 0).sum())
+    if not missing:
+        return ()
+    return _caveat("answers_unknown", f"{missing:,} of {len(traffic):,} requests have no answer's length.")
+
+
+def _of_models(traffic: Traffic) -> tuple[Caveat, ...]:
+    models = len(traffic.features.models)
+    if models < 2:  # noqa: PLR2004 - one model is what a cache serves
+        return ()
+    return _caveat(
+        "several_models",
+        f"Requests ask for {models} models, which share no cache: profile each model's requests on their own.",
+    )
+
+
+def _of_service(timeline: OverTime | None) -> tuple[Caveat, ...]:
+    if timeline is None:
+        return ()
+    ends = "" if timeline.took_known else f", and answers {timeline.tpot_s * 1000:g} ms a token where the log says not"
+    return _caveat(
+        "service_assumed",
+        f"What concurrency and routing do rests on an assumed prefill of {timeline.prefill_tps:,.0f} tokens/s a "
+        f"replica{ends}.",
+    )
+
+
+def _caveat(code: str, text: str) -> tuple[Caveat, ...]:
+    return (Caveat(code=code, text=text),)

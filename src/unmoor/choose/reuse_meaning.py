@@ -1,0 +1,182 @@
+"""What prefix reuse means for a choice: each engine's hit rate on a plan's hardware, and how far they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+
+import msgspec
+import numpy as np
+
+from unmoor.choose.prediction.kernel_tables import NoTable, TableFinder, find_table
+from unmoor.core.evidence import Caveat
+from unmoor.core.hardware import THIS_MACHINE, layouts
+from unmoor.core.plan import CandidatePlan, Plan
+from unmoor.engines.registry import engine, engine_names
+from unmoor.traffic.log import Traffic
+from unmoor.traffic.profile import EngineBlocks, salt_by
+from unmoor.traffic.reuse import HitCurve, HitRate, curve_of
+from unmoor.traffic.traffic_report import EngineReuse, Expected, Meaning, TrafficReport
+
+MARGIN = 0.05
+"""The share within which a difference is a tie, where no plan says: a plan's own default."""
+
+
+def engine_blocks(names: Sequence[str] = ()) -> dict[str, EngineBlocks]:
+    """What the prefix cache of each engine is made of, as its own file says; of every engine unless named."""
+    models = {name: engine(name).scheduler({}) for name in names or engine_names()}
+    return {
+        name: EngineBlocks(block_tokens=model.kv_block_tokens, prefix_caching=model.prefix_caching)
+        for name, model in models.items()
+    }
+
+
+def with_meaning(
+    report: TrafficReport, traffic: Traffic, plan: Plan | None, *, tables: TableFinder = find_table
+) -> TrafficReport:
+    """The report with what it means: on the plan's hardware, else for the engines at the report's own capacities.
+
+    Without content nothing is said. A candidate of unknown KV capacity has None there, and a caveat says why.
+    """
+    if traffic.tree is None or report.prefix_overlap is None:
+        return report
+    if plan is None:
+        return msgspec.structs.replace(report, meaning=_without_plan(report.engines))
+    expected = tuple(row for candidate in plan.candidates for row in _expected_of(candidate, plan, traffic, tables))
+    unknown = dict.fromkeys(f"{row.engine}: {row.reason}" for row in expected if row.reason)
+    caveats = [Caveat(code="kv_capacity_unknown", text=f"KV capacity is not known of {said}.") for said in unknown]
+    by_layout = [_rates_in(expected, layout) for layout in dict.fromkeys(row.layout for row in expected)]
+    meaning = meaning_of(expected, by_layout, plan=plan.name, margin=plan.bakeoff.equivalence_margin)
+    return msgspec.structs.replace(report, meaning=meaning, caveats=(*report.caveats, *caveats))
+
+
+def meaning_of(
+    expected: tuple[Expected, ...], by_layout: Sequence[Mapping[str, HitRate]], *, plan: str | None, margin: float
+) -> Meaning:
+    """How far engines differ in prompt tokens to compute, over all layouts, against `margin`.
+
+    Two engines are compared within a layout only, where both rates are known. Their bounds are taken to be independent.
+    """
+    differences = [_difference(rates[a], rates[b]) for rates in by_layout for a, b in permutations(rates, 2)]
+    least = max((low for low, _ in differences), default=None)
+    most = max((high for _, high in differences), default=None)
+    could = None if least is None or most is None else True if least > margin else False if most <= margin else None
+    return Meaning(
+        plan=plan,
+        margin=margin,
+        expected=expected,
+        differ_at_least=least,
+        differ_at_most=most,
+        could_move_choice=could,
+        sentence=_sentence(least, most, could, margin),
+    )
+
+
+def _difference(more: HitRate, less: HitRate) -> tuple[float, float]:
+    """By how much `less` computes more prompt tokens than `more`, at least and at most; 0 where it does not."""
+    least_low, least_high = 1 - less.high, 1 - less.low
+    most_low, most_high = 1 - more.high, 1 - more.low
+    low = max(0.0, least_low / most_high - 1) if most_high > 0 else 0.0
+    return low, max(0.0, least_high / most_low - 1) if most_low > 0 else float("inf")
+
+
+def _sentence(least: float | None, most: float | None, could: bool | None, margin: float) -> str:  # noqa: FBT001 - three-valued
+    if least is None or most is None:
+        return "How much prefix reuse could move the choice is not known: no two engines can be compared."
+    by = f"at most {most:.1%}" if could is False or least == 0 else f"{least:.1%} to {most:.1%}"
+    held = f"of prompt tokens to compute, against a margin of {margin:.0%}"
+    if could is False:
+        return f"Prefix reuse alone cannot move the choice: the engines differ by {by} {held}."
+    if could:
+        by = f"{most:.1%}" if round(least, 3) == round(most, 3) else by
+        return f"Prefix reuse alone could move the choice: the engines differ by {by} {held}."
+    return (
+        f"Prefix reuse alone may or may not move the choice: the engines differ by {by} {held}; finer data would tell."
+    )
+
+
+def _without_plan(engines: Mapping[str, EngineReuse]) -> Meaning:
+    """The engines that reuse prefixes, each at its own block size, over the same capacities."""
+    on = {name: reuse for name, reuse in engines.items() if reuse.prefix_caching}
+    places = range(min((len(reuse.hit_rate_curve) for reuse in on.values()), default=0))
+    by_capacity = []
+    for place in places:
+        at = {name: reuse.hit_rate_curve[place] for name, reuse in on.items()}
+        by_capacity.append(
+            {
+                name: HitRate(value=point.hit_rate, low=point.low, high=point.high)
+                for name, point in at.items()
+                if point.low is not None and point.high is not None
+            }
+        )
+    return meaning_of((), by_capacity, plan=None, margin=MARGIN)
+
+
+def _rates_in(expected: Sequence[Expected], layout: str) -> dict[str, HitRate]:
+    """Candidates of one engine and version are one; of several versions the last stands."""
+    return {row.engine: row.hit_rate for row in expected if row.layout == layout and row.hit_rate is not None}
+
+
+def _expected_of(candidate: CandidatePlan, plan: Plan, traffic: Traffic, tables: TableFinder) -> tuple[Expected, ...]:
+    known = engine(candidate.engine)
+    model = known.scheduler(candidate.settings)
+    hardware, weights = plan.hardware, plan.model.weights
+    if hardware.device == THIS_MACHINE:
+        reason = "on this machine's processor it is a setting of the bake-off"
+        return (_unknown(candidate, model.kv_block_tokens, hardware.device, 1, reason),)
+    rows = []
+    one_pool = _curve(traffic, model.kv_block_tokens, 1)
+    for layout in layouts(hardware.count):
+        table = tables(plan.model.name, weights, hardware.device, known.tables_name or "", layout.tp)
+        if isinstance(table, NoTable):
+            rows.append(_unknown(candidate, model.kv_block_tokens, str(layout), layout.replicas, table.text))
+            continue
+        dealt = _curve(traffic, model.kv_block_tokens, layout.replicas)
+        none = HitRate(value=0.0, low=0.0, high=0.0)
+        rows.append(
+            Expected(
+                engine=candidate.engine,
+                block_tokens=model.kv_block_tokens,
+                layout=str(layout),
+                replicas=layout.replicas,
+                kv_tokens=table.kv_tokens,
+                hit_rate=dealt.at(table.kv_tokens) if model.prefix_caching else none,
+                hit_rate_one_pool=one_pool.at(table.kv_tokens) if model.prefix_caching else none,
+            )
+        )
+    return tuple(rows)
+
+
+def _unknown(candidate: CandidatePlan, block: int, layout: str, replicas: int, reason: str) -> Expected:
+    return Expected(
+        engine=candidate.engine,
+        block_tokens=block,
+        layout=layout,
+        replicas=replicas,
+        kv_tokens=None,
+        hit_rate=None,
+        hit_rate_one_pool=None,
+        reason=reason,
+    )
+
+
+class _Dealt:
+    """The curves of replicas that requests are dealt to in turn, as one rate over all prompt tokens."""
+
+    def __init__(self, curves: Sequence[HitCurve]) -> None:
+        self._curves = curves
+
+    def at(self, kv_tokens: int) -> HitRate:
+        total = sum(curve.prompt_tokens for curve in self._curves)
+        rates = [(curve.prompt_tokens / total, curve.at(kv_tokens)) for curve in self._curves if curve.prompt_tokens]
+        exact = all(rate.value is not None for _, rate in rates)
+        low = sum(share * rate.low for share, rate in rates)
+        high = sum(share * rate.high for share, rate in rates)
+        return HitRate(value=low if exact else None, low=low, high=high)
+
+
+def _curve(traffic: Traffic, block_tokens: int, replicas: int) -> _Dealt:
+    turn = np.arange(len(traffic)) % replicas
+    salt = salt_by(traffic.adapter)
+    made = (curve_of(traffic, block_tokens=block_tokens, salt=salt, members=turn == place) for place in range(replicas))
+    return _Dealt([curve for curve in made if curve is not None])
