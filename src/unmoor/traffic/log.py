@@ -66,10 +66,10 @@ class BreakerShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Carried(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fingerprint says of the log behind it that its own lines cannot show."""
+    """What a fingerprint says of the log behind it that its own lines cannot show; `breakers` None: nobody looked."""
 
     features: Features
-    breakers: tuple[BreakerShare, ...] = ()
+    breakers: tuple[BreakerShare, ...] | None
     skipped_lines: int = 0
 
 
@@ -82,8 +82,8 @@ class Traffic:
     `tree` and `grain` None, where the source says nothing of content. A tree's own count of a prompt's tokens,
     `tree.end[node]`, may differ from `input_tokens` where content is told apart by bytes. `line` is the line of the
     log, for findings that point back. `skipped` are the numbers and kinds of broken lines, the first few of
-    `skipped_lines`. `breakers` are those that a fingerprint carries; None for a log of requests, where they are found by
-    reading its text.
+    `skipped_lines`. `breakers` are those that a fingerprint carries; None where nobody looked, and for a log of
+    requests, in whose text they are to be found.
     """
 
     arrival_s: Real

@@ -153,7 +153,7 @@ class _Reader:
         if self._header is None or self._sum is None:
             raise _damaged("the fingerprint ends early", seen=f"{self._rows:,} requests and no sum after them")
         header = self._header
-        return Carried(features=header.features, breakers=header.breakers or (), skipped_lines=header.skipped_lines)
+        return Carried(features=header.features, breakers=header.breakers, skipped_lines=header.skipped_lines)
 
     def _read(self, line: bytes) -> tuple[Entry, ...]:
         header = self._header
