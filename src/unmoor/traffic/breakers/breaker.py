@@ -65,13 +65,9 @@ class Differing:
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """Evidence that a kind is present, before its price is known.
-
-    `fixes` are ways to mend it of which the cheapest-to-serve is taken; `requests` is how many prompts show it.
-    """
+    """Evidence that a kind is present, before its price is known. Of its `fixes`, the one that shares most is taken."""
 
     what: str
     fix: str
     differing: Differing
-    requests: int
     fixes: tuple[Normalise, ...]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from unmoor.traffic.breakers.breaker import Normalise
+from unmoor.traffic.breakers.slots import Slot, learn
+from unmoor.traffic.breakers.units import UnitKey, early_units
 from unmoor.traffic.entry import Prompt
 
 SAMPLE = 400
@@ -28,3 +31,16 @@ class Scene:
         """Rows to gather evidence from: up to SAMPLE of them, evenly over the window."""
         step = max(1, -(-len(self.prompts) // SAMPLE))
         return range(0, len(self.prompts), step)
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Where early texts made from one template differ."""
+        texts: dict[UnitKey, dict[str, str | None]] = {}
+        for row in self.sample():
+            for unit in early_units(self.prompts[row]):
+                texts.setdefault(unit.key, {}).setdefault(unit.text, self.tenants[row])
+        found = []
+        for key, distinct in texts.items():
+            if len(distinct) > 2:  # noqa: PLR2004 - two texts may differ by right; three are a habit
+                found += learn(key, list(distinct.items()))
+        return tuple(found)
