@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.entry import Blocks, Content, Entry, Prompt, Segments
-from unmoor.traffic.log import UNKNOWN, Carried, Grain, Names, Traffic
+from unmoor.traffic.log import UNKNOWN, Grain, Names, Traffic
 from unmoor.traffic.readers.asked_for import AskedFor
 from unmoor.traffic.readers.chains import Chains
 from unmoor.traffic.readers.contract import Broken, Cutter
@@ -38,7 +38,6 @@ class Told:
     notes: Sequence[Caveat]
     skipped_lines: int
     skipped: tuple[str, ...]
-    carried: Carried | None = None
 
 
 class _NameColumn:
@@ -111,14 +110,13 @@ class Collector:
             schema=self._schema.column(order),
             tree=tree,
             grain=grain,
-            features=told.carried.features if told.carried else self._asked.features,
+            features=self._asked.features,
             source=told.source,
             format=told.format,
             fingerprint=told.fingerprint,
-            skipped_lines=told.skipped_lines + (told.carried.skipped_lines if told.carried else 0),
+            skipped_lines=told.skipped_lines,
             skipped=told.skipped,
             caveats=(*late, *told.notes, *(sizes.notes if sizes else ())),
-            breakers=told.carried.breakers if told.carried else None,
         )
 
     def _check(self, entry: Entry) -> None:

@@ -68,7 +68,7 @@ class RecordReader(Protocol):
 
 
 @runtime_checkable
-class Carrier(Protocol):
+class Carrier(RecordReader, Protocol):
     """A RecordReader whose log also says what the requests' lines cannot: a fingerprint's header does."""
 
     def carried(self) -> Carried:

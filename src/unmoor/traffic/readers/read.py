@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from unmoor.core.errors import TrafficError
@@ -60,7 +61,7 @@ def read_traffic(
     skipped.check()
     if not len(collector):
         raise _empty(where, "a header without a request after it" if reading.started else "an empty file")
-    return collector.traffic(reading.told(where))
+    return reading.completed(collector.traffic(reading.told(where)))
 
 
 class _Reading:
@@ -96,12 +97,6 @@ class _Reading:
         """What is known of the log besides its requests."""
         if self._format is None or self._reader is None:
             raise ValueError("nothing was read yet")
-        try:
-            carried = self._reader.carried() if isinstance(self._reader, Carrier) else None
-        except Broken as broken:
-            raise TrafficError(
-                broken.message, where=where, seen=broken.seen, expected=broken.expected, hint=HINT
-            ) from None
         notes = (*_passed_over([name for name, _, _ in self._strange]), *self._skipped.notes, *self._reader.notes)
         return Told(
             source=where,
@@ -111,7 +106,6 @@ class _Reading:
             notes=notes,
             skipped_lines=self._skipped.count,
             skipped=self._skipped.shown,
-            carried=carried,
         )
 
     def _outcomes(self, head: Sequence[Row]) -> list[tuple[int, list[Entry] | Broken]] | None:
@@ -151,6 +145,17 @@ class _Reading:
                     yield number, entry
             except Broken as broken:
                 self._skipped.add(number, broken)
+
+    def completed(self, traffic: Traffic) -> Traffic:
+        """With what the log itself says beyond its requests, where its format carries that. Raises TrafficError."""
+        if not isinstance(self._reader, Carrier):
+            return traffic
+        try:
+            carried = self._reader.carried()
+        except Broken as broken:
+            raise self._skipped.error_of(int(traffic.line.max()), broken) from None
+        skipped_lines = traffic.skipped_lines + carried.skipped_lines
+        return replace(traffic, features=carried.features, breakers=carried.breakers, skipped_lines=skipped_lines)
 
     def _nothing_known(self) -> TrafficError:
         _, number, record = self._strange[0]
