@@ -2,18 +2,154 @@
 
 from __future__ import annotations
 
-from unmoor.core.traffic import Workload
-from unmoor.traffic.log import Traffic
+from array import array
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unmoor.core.errors import TrafficError
+from unmoor.core.traffic import Request, Segment, Workload
+from unmoor.traffic.log import UNKNOWN, Features, Grain, Names, Traffic
+from unmoor.traffic.tree import ROOT, PromptTree, TreeBuilder
 
 
 def workload_of(traffic: Traffic) -> Workload:
     """The log as requests for prediction, load and synthesis; segments are the edges of its tree.
 
-    Raises TrafficError for a log without times, or with a request whose answer's length is unknown.
+    Where the source's count of a prompt differs from the tree's (content told apart by bytes), the count is kept: its
+    last segments are cut, or a segment of its own is added. Raises TrafficError for a log without times, and for one
+    that does not say how long an answer was, since neither can be invented.
     """
-    raise NotImplementedError
+    _check(traffic)
+    columns = zip(
+        traffic.arrival_s.tolist(),
+        traffic.input_tokens.tolist(),
+        traffic.output_tokens.tolist(),
+        _prompts(traffic),
+        _spelled(traffic.session),
+        _spelled(traffic.adapter),
+        _spelled(traffic.schema),
+        strict=True,
+    )
+    return Workload(
+        requests=tuple(
+            Request(
+                arrival_s=arrival_s,
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                segments=segments,
+                session=session,
+                adapter=adapter,
+                schema=schema,
+            )
+            for arrival_s, input_tokens, output_tokens, segments, session, adapter, schema in columns
+        ),
+        source=traffic.source,
+        format=traffic.format,
+        fingerprint=traffic.fingerprint,
+        overlap_block_tokens=traffic.grain.tokens if traffic.grain is not None else None,
+        caveats=traffic.caveats,
+    )
 
 
 def traffic_of(workload: Workload) -> Traffic:
     """The workload in columns, with the tree that its segments make; content is told apart by segments."""
-    raise NotImplementedError
+    requests = workload.requests
+    told_apart = workload.overlap_block_tokens is not None
+    tree, node = _tree(requests) if told_apart else (None, np.full(len(requests), UNKNOWN, dtype=np.int32))
+    return Traffic(
+        arrival_s=np.array([request.arrival_s for request in requests], dtype=np.float64),
+        input_tokens=np.array([request.input_tokens for request in requests], dtype=np.int64),
+        output_tokens=np.array([request.output_tokens for request in requests], dtype=np.int64),
+        took_s=np.full(len(requests), np.nan),
+        node=node,
+        line=np.arange(1, len(requests) + 1),
+        session=_names(request.session for request in requests),
+        tenant=_names(None for _ in requests),
+        adapter=_names(request.adapter for request in requests),
+        schema=_names(request.schema for request in requests),
+        tree=tree,
+        grain=Grain(by="segments", tokens=workload.overlap_block_tokens) if workload.overlap_block_tokens else None,
+        features=Features(),
+        source=workload.source,
+        format=workload.format,
+        fingerprint=workload.fingerprint,
+        caveats=workload.caveats,
+    )
+
+
+def _check(traffic: Traffic) -> None:
+    if len(traffic) and not traffic.timed:
+        raise TrafficError(
+            "the log has no times, which this needs",
+            where=traffic.source,
+            seen="requests without an arrival",
+            expected="a time on every request",
+            hint="`unmoor profile` reads it as it is; to load or predict, bring a log with times",
+        )
+    unknown = np.flatnonzero(traffic.output_tokens == UNKNOWN)
+    if len(unknown):
+        raise TrafficError(
+            "the log does not say how long answers were, which this needs",
+            where=f"{traffic.source}:{int(traffic.line[unknown[0]])}",
+            seen=f"{len(unknown):,} of {len(traffic):,} requests without output tokens",
+            expected="each request's output tokens",
+            hint="`unmoor profile` reads it as it is; to load or predict, log responses with their usage block",
+        )
+
+
+def _prompts(traffic: Traffic) -> list[tuple[Segment, ...]]:
+    """Each request's prompt as segments that sum to its length; empty where the source says nothing of content."""
+    if traffic.tree is None:
+        return [()] * len(traffic)
+    nodes = traffic.node.tolist()
+    segments = _segments(traffic.tree, set(nodes))
+    lengths = zip(nodes, traffic.input_tokens.tolist(), strict=True)
+    return [_fitted(segments[node], tokens, row) for row, (node, tokens) in enumerate(lengths)]
+
+
+def _segments(tree: PromptTree, nodes: Iterable[int]) -> dict[int, tuple[Segment, ...]]:
+    """The prompts that end at `nodes` as segments; prompts share the objects of the edges they share."""
+    edges = (tree.end - tree.end[np.maximum(tree.parent, ROOT)]).tolist()
+    edge_of = [Segment(name=f"n{node}", tokens=tokens) for node, tokens in enumerate(edges)]
+    return {node: tuple(edge_of[n] for n in tree.path(node) if edges[n]) for node in nodes}
+
+
+def _fitted(segments: tuple[Segment, ...], tokens: int, row: int) -> tuple[Segment, ...]:
+    """The segments as far as `tokens` go; what they lack is a segment that no other request has."""
+    fitted = []
+    for segment in segments:
+        if tokens <= 0:
+            break
+        fitted.append(segment if segment.tokens <= tokens else Segment(name=segment.name, tokens=tokens))
+        tokens -= segment.tokens
+    if tokens > 0:
+        fitted.append(Segment(name=f"r{row}", tokens=tokens))
+    return tuple(fitted)
+
+
+def _spelled(column: Names) -> list[str | None]:
+    return [column.names[code] if code != UNKNOWN else None for code in column.code.tolist()]
+
+
+def _names(column: Iterable[str | None]) -> Names:
+    code_of: dict[str, int] = {}
+    codes = [UNKNOWN if name is None else code_of.setdefault(name, len(code_of)) for name in column]
+    return Names(code=np.array(codes, dtype=np.int32), names=tuple(code_of))
+
+
+def _tree(requests: Sequence[Request]) -> tuple[PromptTree, NDArray[np.int32]]:
+    """Segments are numbered by what stands before them, so a number is as good as a chained hash, and exact."""
+    numbers: dict[tuple[int, str, int], int] = {}
+    builder = TreeBuilder()
+    nodes = array("i")
+    for request in requests:
+        chain, ends, number, end = array("Q"), array("q"), 0, 0
+        for segment in request.segments:
+            number = numbers.setdefault((number, segment.name, segment.tokens), len(numbers) + 1)
+            end += segment.tokens
+            chain.append(number)
+            ends.append(end)
+        nodes.append(builder.add(chain, ends))
+    return builder.build(), np.array(nodes, dtype=np.int32)

@@ -66,9 +66,7 @@ def _groups(salt: Whole | None, size: int) -> list[Whole]:
 def heavy_paths(tree: PromptTree, nodes: NDArray[np.int32]) -> HeavyPaths:
     """Paths along each node's most walked child, so that a walk from the root meets at most log2(requests) + 1."""
     parent = tree.parent
-    visits = np.bincount(nodes, minlength=len(parent)).astype(np.int64)
-    for level in reversed(levels(parent)[1:]):
-        np.add.at(visits, parent[level], visits[level])
+    visits = walks(tree, nodes)
     heavy = np.full(len(parent), NO_PARENT, dtype=np.int32)
     rising = np.argsort(visits, kind="stable")
     rising = rising[rising != ROOT]
@@ -80,6 +78,14 @@ def heavy_paths(tree: PromptTree, nodes: NDArray[np.int32]) -> HeavyPaths:
     while not np.array_equal(higher := top[top], top):
         top = higher
     return HeavyPaths(top=top, visits=visits)
+
+
+def walks(tree: PromptTree, nodes: NDArray[np.int32]) -> Whole:
+    """How many of the walks from the root to `nodes` pass through each node or end there."""
+    passed = np.bincount(nodes, minlength=len(tree)).astype(np.int64)
+    for level in reversed(levels(tree.parent)[1:]):
+        np.add.at(passed, tree.parent[level], passed[level])
+    return passed
 
 
 def levels(parent: NDArray[np.int32]) -> list[NDArray[np.int64]]:
