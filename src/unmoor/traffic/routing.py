@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
-from unmoor.traffic.block_pool import BlockPaths, BlockPool, prompt_tokens, rule_for, served_tokens
+from unmoor.traffic.block_pool import BlockPaths, BlockPool, prompt_tokens, rule_for
 from unmoor.traffic.log import UNKNOWN, Names, Small, Traffic
 from unmoor.traffic.reuse import HitCurve, HitRate, curve_of
 from unmoor.traffic.stack_distance import CacheRule
@@ -253,13 +253,10 @@ def _prefix_aware(traffic: Traffic, view: _CachesInView, loads: _Loads, salt: ND
 
 def _preferred(view: _CachesInView, loads: _Loads, cached: dict[int, int], prompt: int) -> int:
     """The replica with the longest cached prefix, of equals the least loaded; or the least loaded of all."""
-    if not cached or loads.out_of_balance:
+    longest = max(cached.values(), default=0)
+    if longest * view.rule.block_tokens <= CACHE_THRESHOLD * prompt or loads.out_of_balance:
         return loads.least()
-    served = {replica: served_tokens(view.rule, blocks, prompt) for replica, blocks in cached.items()}
-    best = max(served.values())
-    if best <= CACHE_THRESHOLD * prompt:
-        return loads.least()
-    return min((replica for replica in served if served[replica] == best), key=loads.rank)
+    return min((replica for replica, blocks in cached.items() if blocks == longest), key=loads.rank)
 
 
 def _over_all(curves: Sequence[HitCurve], kv_tokens: int) -> HitRate | None:
