@@ -219,10 +219,14 @@ def _notes(header: Header) -> list[Caveat]:
         text = f"This is a fingerprint: content is told apart in blocks of {header.block_tokens} tokens, no finer."
         notes.append(Caveat(code="fingerprint", text=text))
     grain = header.grain
-    if grain is not None and grain.by == "bytes" and grain.bytes_per_token:
-        how = "measured" if grain.ratio_measured else "assumed"
-        text = f"The log behind it was told apart by bytes, at {grain.bytes_per_token:.2f} bytes a token ({how})."
-        notes.append(Caveat(code="fingerprint_of_bytes", text=text))
+    if grain is not None and grain.by != "blocks" and grain.tokens > 1:
+        ratio, how = grain.bytes_per_token, "measured" if grain.ratio_measured else "assumed"
+        by_bytes = f", at {ratio:.2f} bytes a token ({how})" if ratio else ""
+        text = (
+            f"The log behind it was told apart by {grain.by} to within {grain.tokens} tokens{by_bytes}: "
+            "a shared prefix may be so much longer, not shorter."
+        )
+        notes.append(Caveat(code="fingerprint_grain", text=text))
     if header.caveats:
         text = f"The log behind it was read with these caveats: {', '.join(header.caveats)}."
         notes.append(Caveat(code="fingerprint_of_caveats", text=text))

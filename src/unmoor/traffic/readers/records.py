@@ -129,15 +129,18 @@ class _Chunks(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # typeshed's Buffer has no length
-        while not self._left:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._left = memoryview(chunk)
-        count = min(len(buffer), len(self._left))
-        buffer[:count] = self._left[:count]
-        self._left = self._left[count:]
-        return count
+        filled = 0
+        while filled < len(buffer):
+            if not self._left:
+                chunk = next(self._chunks, None)
+                if chunk is None:
+                    break
+                self._left = memoryview(chunk)
+            count = min(len(buffer) - filled, len(self._left))
+            buffer[filled : filled + count] = self._left[:count]
+            self._left = self._left[count:]
+            filled += count
+        return filled
 
 
 def _rest_of_line(line: bytes, reader: io.BufferedReader[_Chunks]) -> int:
