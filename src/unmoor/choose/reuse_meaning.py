@@ -31,6 +31,17 @@ def engine_blocks(names: Sequence[str] = ()) -> dict[str, EngineBlocks]:
     }
 
 
+def plan_capacity(plan: Plan, tables: TableFinder) -> int | None:
+    """The KV capacity in tokens of one replica of the plan's first candidate that has one, in its smallest layout."""
+    for candidate in plan.candidates:
+        name = engine(candidate.engine).tables_name or ""
+        for layout in layouts(plan.hardware.count):
+            table = tables(plan.model.name, plan.model.weights, plan.hardware.device, name, layout.tp)
+            if not isinstance(table, NoTable):
+                return table.kv_tokens
+    return None
+
+
 def with_meaning(
     report: TrafficReport, traffic: Traffic, plan: Plan | None, *, tables: TableFinder = find_table
 ) -> TrafficReport:
@@ -55,7 +66,7 @@ def meaning_of(
 ) -> Meaning:
     """How far engines differ in prompt tokens to compute, over all layouts, against `margin`.
 
-    Two engines are compared within a layout only, where both rates are known. Their bounds are taken to be independent.
+    Two engines are compared within a layout only, where both rates are known.
     """
     differences = [_difference(rates[a], rates[b]) for rates in by_layout for a, b in permutations(rates, 2)]
     least = max((low for low, _ in differences), default=None)
@@ -73,11 +84,14 @@ def meaning_of(
 
 
 def _difference(more: HitRate, less: HitRate) -> tuple[float, float]:
-    """By how much `less` computes more prompt tokens than `more`, at least and at most; 0 where it does not."""
-    least_low, least_high = 1 - less.high, 1 - less.low
-    most_low, most_high = 1 - more.high, 1 - more.low
-    low = max(0.0, least_low / most_high - 1) if most_high > 0 else 0.0
-    return low, max(0.0, least_high / most_low - 1) if most_low > 0 else float("inf")
+    """By how much `less` computes more prompt tokens than `more`, at least and at most; 0 where it does not.
+
+    Both are compared under one reading of the log at a time: that prompts part where it tells blocks apart, which is
+    where no block size loses anything, and that they part as late as it allows, where every one loses most.
+    """
+    pairs = ((1 - less.low, 1 - more.low), (1 - less.high, 1 - more.high))
+    ratios = [max(0.0, a / b - 1) if b > 0 else 0.0 if a <= 0 else float("inf") for a, b in pairs]
+    return min(ratios), max(ratios)
 
 
 def _sentence(least: float | None, most: float | None, could: bool | None, margin: float) -> str:  # noqa: FBT001 - three-valued

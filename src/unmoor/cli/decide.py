@@ -12,7 +12,6 @@ import click
 
 if TYPE_CHECKING:
     from unmoor.choose.decide import Measured
-    from unmoor.choose.prediction.kernel_tables import TableFinder
     from unmoor.core.decision import Decision
     from unmoor.core.plan import CandidatePlan, Plan
     from unmoor.core.traffic import Workload
@@ -36,6 +35,7 @@ def command(
     Gates come first, then evidence that may rank, then what is hard to reverse. Nothing is launched.
     """
     from unmoor.choose.decide import make_decision
+    from unmoor.cli.kernel_times import table_finder
     from unmoor.cli.page_file import write_page
     from unmoor.cli.plan_files import open_plan, open_workload
     from unmoor.core.folder_name import folder_name
@@ -52,7 +52,7 @@ def command(
         effort="full" if full else "coarse",
         say=_say,
         measured=_measured(run, read, workload) if run else None,
-        tables=_tables(),
+        tables=table_finder(),
     )
     target = html or (None if as_json else Path("reports") / folder_name(read.name) / "report.html")
     if target is not None:
@@ -64,19 +64,6 @@ def _measured(run: Path, plan: Plan, workload: Workload) -> Measured:
     from unmoor.cli.measured_run import measured_in
 
     return measured_in(run, plan, workload.fingerprint)
-
-
-def _tables() -> TableFinder:
-    """The tables that ship, and those of the `predict` extra for any other model where it is installed."""
-    from importlib.util import find_spec
-
-    if find_spec("aiconfigurator_core") is None:
-        from unmoor.choose.prediction.kernel_tables import find_table
-
-        return find_table
-    from unmoor.choose.prediction.live_tables import live_tables
-
-    return live_tables
 
 
 def _say(line: str) -> None:

@@ -1,53 +1,160 @@
-"""`unmoor profile`: what a log or trace holds, and how much of its prompts came before."""
+"""`unmoor profile`: what a log holds, how much of its prompts came before, what that is worth, and what ruins it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from unmoor.core.traffic import TokenCounts, TrafficProfile
+from unmoor.cli.token_count import token_count
+
+if TYPE_CHECKING:
+    from unmoor.choose.prediction.kernel_tables import TableFinder
+    from unmoor.core.plan import Plan
+    from unmoor.traffic.breakers import Watch
+    from unmoor.traffic.log import Traffic
+    from unmoor.traffic.profile import FindBreakers
+    from unmoor.traffic.readers import Cutter
+    from unmoor.traffic.traffic_report import CurvePoint, TrafficReport
+
+BYTES_PER_TOKEN = 4.0
+"""Where the log tells no ratio, as for its own conversion."""
+_PATH = click.Path(path_type=Path)
 
 
 @click.command("profile")
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=_PATH)
 @click.option("--format", "format_name", metavar="NAME", help="The log's format; its first line tells it unless given.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/traffic.md).")
-def command(log: Path, format_name: str | None, *, as_json: bool) -> None:
-    """Describe the traffic in LOG: lengths, arrivals, prefix overlap. No prompt is ever shown."""
-    import msgspec
+@click.option(
+    "--kv-tokens", type=token_count, metavar="N", multiple=True, help="KV capacity of a replica, 1.3M say; repeatable."
+)
+@click.option("--block-tokens", type=token_count, metavar="N", help="Cache in blocks of N tokens [the log's own].")
+@click.option("--tokenizer", type=_PATH, metavar="PATH", help="Count by this tokenizer.json, or a model's folder.")
+@click.option("--plan", type=_PATH, metavar="PLAN", help="Say what it means for this plan's engines and hardware.")
+@click.option(
+    "--replicas", type=click.IntRange(1, 1024), metavar="N", multiple=True, help="Repeatable; 2, 4 and 8 unless given."
+)
+@click.option("--page", type=_PATH, metavar="OUT.html", help="Write a page with plots as well.")
+@click.option("--fingerprint", type=_PATH, metavar="OUT", help="Write what can be shared: no prompt, keyed names.")
+@click.option("--key-file", type=_PATH, metavar="FILE", help="The fingerprint's key; made if there is none.")
+@click.option("--show-text", is_flag=True, help="Quote a few words where prompts that could share first differ.")
+@click.option("--most-broken", type=click.IntRange(0), metavar="N", help="Skip so many broken lines [10, or 1 %].")
+def command(
+    *,
+    log: Path,
+    format_name: str | None,
+    as_json: bool,
+    kv_tokens: tuple[int, ...],
+    block_tokens: int | None,
+    tokenizer: Path | None,
+    plan: Path | None,
+    replicas: tuple[int, ...],
+    page: Path | None,
+    fingerprint: Path | None,
+    key_file: Path | None,
+    show_text: bool,
+    most_broken: int | None,
+) -> None:
+    """Describe the traffic in LOG, a file, a folder or - for standard input: its shape, and how its prompts overlap.
 
-    from unmoor.cli.plan_files import open_traffic
-    from unmoor.traffic.conversion import workload_of
-    from unmoor.traffic.shape import profile
+    No prompt is ever shown without --show-text. What is written to --fingerprint can be profiled in LOG's place.
+    """
+    from unmoor.choose.reuse_meaning import engine_blocks, plan_capacity, with_meaning
+    from unmoor.cli.log_cutter import cutter_for
+    from unmoor.cli.plan_files import open_plan, open_traffic
+    from unmoor.traffic.breakers import Watch
+    from unmoor.traffic.profile import Question, dense_curves, profile_log
 
-    seen = profile(workload_of(open_traffic(log, format_name=format_name)))
-    click.echo(msgspec.json.encode(seen) if as_json else described(seen))
+    _refuse_key_alone(key_file, fingerprint)
+    told = open_plan(plan)[0] if plan else None
+    engines = engine_blocks([candidate.engine for candidate in told.candidates] if told else ())
+    watch, cutter = Watch(), cutter_for(tokenizer)
+    traffic = open_traffic(log, format_name=format_name, cutter=cutter, most_broken=most_broken, watch=watch)
+    tables = _tables(told)
+    question = Question(
+        kv_tokens=kv_tokens,
+        focus=None if kv_tokens or told is None else plan_capacity(told, tables),
+        block_tokens=block_tokens,
+        replicas=replicas,
+        engines=engines,
+    )
+    report = profile_log(traffic, question, _finder(watch, cutter, traffic, show_text=show_text))
+    report = with_meaning(report, traffic, told, tables=tables)
+    if fingerprint is not None:
+        _write_fingerprint(fingerprint, traffic, report, key_file=key_file, block_tokens=block_tokens)
+    if page is not None:
+        _write_page(page, report, dense_curves(traffic, question, report))
+    _show(report, as_json=as_json)
 
 
-def described(seen: TrafficProfile) -> str:
-    """The profile in a few lines for a terminal."""
-    lines = [
-        f"{seen.source} ({seen.format}, sha256 {seen.fingerprint[:12]})",
-        f"  requests        {seen.requests:,}{_arrivals(seen)}",
-        f"  prompt tokens   {_lengths(seen.input_tokens)}",
-        f"  answer tokens   {_lengths(seen.output_tokens)}",
-        f"  prefix overlap  {_overlap(seen)}",
-    ]
-    return "\n".join([*lines, *(f"  caveat          {caveat.text}" for caveat in seen.caveats)])
+def _refuse_key_alone(key_file: Path | None, fingerprint: Path | None) -> None:
+    from unmoor.core.errors import UsageError
+
+    if key_file is not None and fingerprint is None:
+        raise UsageError(
+            "nothing to hash with the key",
+            where="--key-file",
+            seen="--key-file without --fingerprint",
+            expected="--fingerprint OUT beside --key-file",
+            hint="leave --key-file out",
+        )
 
 
-def _arrivals(seen: TrafficProfile) -> str:
-    rate = "" if seen.offered_rps is None else f", {seen.offered_rps:.3g} requests/s"
-    gaps = "" if seen.burstiness is None else f", burstiness {seen.burstiness:.2f} (1 is Poisson)"
-    return f" over {seen.duration_s:,.1f} s{rate}{gaps}"
+def _finder(watch: Watch, cutter: Cutter | None, traffic: Traffic, *, show_text: bool) -> FindBreakers:
+    """What looks for what ruins sharing in the text that `watch` kept, and says how far it looked."""
+    from unmoor.traffic.profile import Findings
+
+    def find(kv_tokens: int | None) -> Findings:
+        if cutter is None:
+            return Findings()
+        ratio = traffic.grain.bytes_per_token if traffic.grain else None
+        found = watch.findings(
+            cutter, kv_tokens=kv_tokens, bytes_per_token=ratio or BYTES_PER_TOKEN, show_text=show_text
+        )
+        return Findings(breakers=found, caveats=tuple(watch.notes(cutter)))
+
+    return find
 
 
-def _lengths(counts: TokenCounts) -> str:
-    return f"mean {counts.mean:,.0f}, p50 {counts.p50:,.0f}, p95 {counts.p95:,.0f}; {counts.total:,} in all"
+def _tables(plan: Plan | None) -> TableFinder:
+    """Where a plan's KV capacities are found; without a plan none is asked for."""
+    from unmoor.choose.prediction.kernel_tables import find_table
+
+    if plan is None:
+        return find_table
+    from unmoor.cli.kernel_times import table_finder
+
+    return table_finder()
 
 
-def _overlap(seen: TrafficProfile) -> str:
-    if seen.prefix_overlap is None:
-        return "unknown"
-    return f"{seen.prefix_overlap:.1%} of prompt tokens, with an unlimited cache"
+def _write_fingerprint(
+    out: Path, traffic: Traffic, report: TrafficReport, *, key_file: Path | None, block_tokens: int | None
+) -> None:
+    from unmoor.cli.key_file import key_from
+    from unmoor.cli.out_file import PRIVATE, write_out
+    from unmoor.traffic.fingerprint import write
+
+    chunks = write(traffic, key=key_from(key_file), block_tokens=block_tokens, breakers=report.breakers)
+    written = write_out(out, chunks, force=False, mode=PRIVATE)
+    click.echo(f"fingerprint: {out}{'' if written else ', unchanged'}", err=True)
+
+
+def _write_page(out: Path, report: TrafficReport, curves: Mapping[str, Sequence[CurvePoint]]) -> None:
+    from unmoor.cli.page_file import write_page
+    from unmoor.report.profile_page import render
+
+    write_page(render(report, curves), out, lambda line: click.echo(line, err=True))
+
+
+def _show(report: TrafficReport, *, as_json: bool) -> None:
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(report))
+        return
+    from unmoor.report.profile_text import render
+
+    click.echo(render(report))

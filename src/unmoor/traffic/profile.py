@@ -35,6 +35,7 @@ REPLICAS = (2, 4, 8)
 SHARED_PREFIXES = 20
 _LEAST_CAPACITY = 100_000
 _STEPS = (1, 2, 5)
+_DRAWN = 120
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +48,13 @@ class EngineBlocks:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked of a log. Empty or None: what is sensible for this one."""
+    """What is asked of a log. Empty or None: what is sensible for this one.
+
+    `focus` is the capacity at which replicas, concurrency and fixes are looked at.
+    """
 
     kv_tokens: Sequence[int] = ()
+    focus: int | None = None
     block_tokens: int | None = None
     replicas: Sequence[int] = ()
     engines: Mapping[str, EngineBlocks] = field(default_factory=dict)
@@ -60,11 +65,19 @@ Curve = Callable[[int | None], HitCurve | None]
 """The hit curve at a block size; None is the source's own blocks. Each is computed once."""
 
 
-FindBreakers = Callable[[int | None], Sequence[Breaker] | None]
-"""What ruins sharing, with its gain at a capacity in tokens; None where the log has no text to look at."""
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What ruins sharing; None where the log has no text to look at. `caveats` say how far it was looked for."""
+
+    breakers: Sequence[Breaker] | None = None
+    caveats: Sequence[Caveat] = ()
 
 
-def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambda _: None) -> TrafficReport:
+FindBreakers = Callable[[int | None], Findings]
+"""Looks for what ruins sharing, with what mending it gains at a capacity in tokens."""
+
+
+def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambda _: Findings()) -> TrafficReport:
     """The report on a log; `find` looks for what ruins sharing in the text that was read.
 
     Curves and replicas are under a salt by adapter, as engines keep adapters' blocks apart; the overlap is not.
@@ -75,9 +88,10 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
     salt = salt_by(traffic.adapter)
     curve: Curve = cache(lambda block: curve_of(traffic, block_tokens=block, salt=salt))
     own = curve(question.block_tokens)
-    capacities = tuple(question.kv_tokens) or grid(own)
-    focus = focus_of(question.kv_tokens, capacities, own)
+    capacities = tuple(question.kv_tokens) or grid(own, longest_prompt(traffic))
+    focus = question.focus or focus_of(question.kv_tokens, capacities, own)
     share = ideal(traffic)
+    found = find(focus)
     timeline = _over_time(traffic, question, focus, salt, own)
     return TrafficReport(
         requests=len(traffic),
@@ -92,8 +106,8 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
         engines={name: _engine(engine, curve, capacities) for name, engine in question.engines.items()},
         replicas=_replicas(traffic, question, focus, salt),
         shared_prefixes=_shared(traffic),
-        breakers=_breakers(traffic, find(focus)),
-        caveats=(*traffic.caveats, *_doubts(traffic, timeline)),
+        breakers=_breakers(traffic, found.breakers),
+        caveats=(*traffic.caveats, *_doubts(traffic, timeline), *found.caveats),
         source=traffic.source,
         format=traffic.format,
         fingerprint=traffic.fingerprint,
@@ -123,28 +137,51 @@ def salt_by(*columns: Names) -> Whole | None:
     return salt_of(*named) if named else None
 
 
-def grid(curve: HitCurve | None) -> tuple[int, ...]:
+def grid(curve: HitCurve | None, longest: int = 0) -> tuple[int, ...]:
     """Round capacities, 1, 2 and 5 times powers of ten, that show a curve whole: up to the first that serves all.
 
-    From 0.1 million tokens, or a hundredth of the working set where that is less. Empty without content or sharing.
+    From 0.1 million tokens, or a hundredth of the working set where that is less, but not from under the longest
+    prompt, which would not fit. Where nothing is shared, up to room for all prompts. Empty without content.
     """
-    most = curve.working_set_tokens if curve else 0
-    if not most:
+    if curve is None or not curve.prompt_tokens:
         return ()
-    least = max(1, min(_LEAST_CAPACITY, most // 100))
+    most = curve.working_set_tokens or curve.prompt_tokens
+    least = max(1, min(_LEAST_CAPACITY, most // 100), min(longest, most))
     first = math.floor(math.log10(least))
     rounds = [step * 10**power for power in range(first, len(str(most)) + 1) for step in _STEPS]
     below = [size for size in rounds if least <= size < most]
     return (*below, next(size for size in rounds if size >= most))
 
 
+def longest_prompt(traffic: Traffic) -> int:
+    """The longest prompt's tokens, as its content was told apart; 0 without content."""
+    return 0 if traffic.tree is None else int(traffic.tree.end[traffic.node].max())
+
+
+def dense_curves(traffic: Traffic, question: Question, report: TrafficReport) -> dict[str, tuple[CurvePoint, ...]]:
+    """Curves to draw, of each engine by its name and of the report's own blocks under "": 120 points, evenly in log.
+
+    They span the report's capacities. Empty without two of those, or without content.
+    """
+    sizes = [point.kv_tokens for point in report.hit_rate_curve]
+    if traffic.tree is None or len(sizes) < 2:  # noqa: PLR2004 - two ends make a span
+        return {}
+    salt = salt_by(traffic.adapter)
+    span = np.unique(np.geomspace(min(sizes), max(sizes), _DRAWN).round().astype(np.int64)).tolist()
+    blocks = {"": question.block_tokens} | {name: engine.block_tokens for name, engine in question.engines.items()}
+    made = cache(lambda block: points(curve_of(traffic, block_tokens=block, salt=salt), span))
+    return {name: made(block) for name, block in blocks.items()}
+
+
 def focus_of(asked: Sequence[int], capacities: Sequence[int], curve: HitCurve | None) -> int | None:
-    """The capacity at which replicas, concurrency and fixes are looked at: the first asked for.
+    """The capacity at which replicas, concurrency and fixes are looked at: the middle one of those asked for.
 
     Else the first of the grid at which half of all sharing is served, where routing and memory matter; None without.
     """
-    if asked or curve is None or not capacities:
-        return next(iter(asked), None)
+    if asked:
+        return sorted(asked)[(len(asked) - 1) // 2]
+    if curve is None or not capacities:
+        return None
     half = curve.ideal.low / 2
     return next((size for size in capacities if curve.at(size).low >= half), capacities[-1])
 

@@ -1,0 +1,157 @@
+"""A log's report as plain text for a terminal of 100 columns: what a busy engineer reads in half a minute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unmoor.report.layout import heading, table, wrapped
+from unmoor.report.profile_words import (
+    arrivals_words,
+    asks_words,
+    breaker_title,
+    breaker_words,
+    expected_words,
+    lengths_words,
+    next_steps,
+    overlap_sentence,
+    percent,
+    rate_words,
+    routings_of,
+    sessions_words,
+    size_words,
+    timeline_words,
+    tokens_short,
+)
+from unmoor.report.words import name_of
+from unmoor.traffic.traffic_report import CurvePoint, Meaning, ReplicaRate, TrafficReport
+
+_COLUMNS = 5
+_PREFIXES = 5
+_BREAKERS = 5
+
+
+def render(report: TrafficReport) -> str:
+    """The whole report, without colour."""
+    lines = [
+        f"{report.source} ({report.format}, sha256 {report.fingerprint[:12]})",
+        *_shape(report),
+        "",
+        heading("Prefix overlap"),
+        *wrapped(overlap_sentence(report), "  "),
+        *_curves(report),
+        *_replicas(report.replicas or ()),
+        *_meaning(report.meaning),
+        *_prefixes(report),
+        *_breakers(report),
+    ]
+    if report.caveats:
+        lines += ["", heading("Doubts"), *(line for c in report.caveats for line in wrapped(c.text, "  ! "))]
+    lines += ["", heading("Next"), *(line for step in next_steps(report) for line in wrapped(step, "  "))]
+    return "\n".join(lines)
+
+
+def _shape(report: TrafficReport) -> list[str]:
+    lines = [f"  requests   {size_words(report)}"]
+    lines += wrapped(arrivals_words(report), "  arrivals   ")
+    lines += wrapped(lengths_words(report.input_tokens), "  prompts    ")
+    lines += wrapped(lengths_words(report.output_tokens), "  answers    ")
+    if report.sessions is not None:
+        lines += wrapped(sessions_words(report.sessions), "  sessions   ")
+    for n, said in enumerate(asks_words(report)):
+        lines += wrapped(said, "  asks for   " if n == 0 else "             ")
+    return lines
+
+
+def _curves(report: TrafficReport) -> list[str]:
+    """The source's own curve and each engine's, at a few capacities."""
+    shown = _few(len(report.hit_rate_curve))
+    if not shown or report.prefix_overlap is None:
+        return []
+    sizes = [tokens_short(report.hit_rate_curve[i].kv_tokens) for i in shown]
+    rows = [("hit rate with KV tokens of", "in blocks of", *sizes, "no limit")]
+    rows.append(
+        (
+            "this log" if report.grain and report.curve_block_tokens == report.grain.tokens else "as asked",
+            f"{report.curve_block_tokens}",
+            *_cells(report.hit_rate_curve, shown),
+            percent(report.prefix_overlap),
+        )
+    )
+    for name, engine in report.engines.items():
+        rows.append(
+            (
+                f"{name_of(name)}{'' if engine.prefix_caching else ' *'}",
+                f"{engine.block_tokens}",
+                *_cells(engine.hit_rate_curve, shown),
+                rate_words(engine.ideal),
+            )
+        )
+    lines = table(rows)
+    if not all(engine.prefix_caching for engine in report.engines.values()):
+        lines.append("  * reuses prefixes only when told to")
+    if report.timeline is not None:
+        lines += wrapped(timeline_words(report.timeline), "  concurrency  ")
+    return lines
+
+
+def _few(count: int) -> list[int]:
+    """Places of up to five of `count`, evenly, the first and the last among them."""
+    if count <= _COLUMNS:
+        return list(range(count))
+    return [round(i * (count - 1) / (_COLUMNS - 1)) for i in range(_COLUMNS)]
+
+
+def _cells(curve: Sequence[CurvePoint], shown: Sequence[int]) -> list[str]:
+    return [rate_words(curve[i]) for i in shown]
+
+
+def _replicas(rows: Sequence[ReplicaRate]) -> list[str]:
+    if not rows:
+        return []
+    names, counts = routings_of(rows)
+    head = (f"replicas with {tokens_short(rows[0].kv_tokens)} tokens each", *names)
+    return table([head, *((f"{n}", *(percent(row.hit_rate) for row in of_n)) for n, of_n in counts)])
+
+
+def _meaning(meaning: Meaning | None) -> list[str]:
+    if meaning is None:
+        return []
+    lines = ["", heading(f"What it means for {meaning.plan or 'the choice'}")]
+    if meaning.expected:
+        engines = list(dict.fromkeys(row.engine for row in meaning.expected))
+        rows = [("requests dealt in turn; (KV tokens)", *map(name_of, engines))]
+        for layout in dict.fromkeys(row.layout for row in meaning.expected):
+            cells = {row.engine: expected_words(row) for row in meaning.expected if row.layout == layout}
+            rows.append((layout, *(cells.get(engine, "") for engine in engines)))
+        lines += table(rows)
+    return [*lines, *wrapped(meaning.sentence, "  ")]
+
+
+def _prefixes(report: TrafficReport) -> list[str]:
+    if not report.shared_prefixes:
+        return []
+    total = report.input_tokens.total if report.input_tokens else 0
+    rows = [("up to token", "requests", "saves", "of all prompt tokens")]
+    rows += [
+        (
+            f"{edge.tokens:,}",
+            f"{edge.requests:,}",
+            tokens_short(edge.tokens_saved),
+            percent(edge.tokens_saved / total if total else None),
+        )
+        for edge in report.shared_prefixes[:_PREFIXES]
+    ]
+    return ["", heading("The shared prefixes that save most"), *table(rows)]
+
+
+def _breakers(report: TrafficReport) -> list[str]:
+    if report.breakers is None:
+        return []
+    lines = ["", heading("What breaks sharing")]
+    if not report.breakers:
+        return [*lines, "  nothing found"]
+    for found in report.breakers[:_BREAKERS]:
+        lines += wrapped(breaker_words(found), f"  {breaker_title(found.what)}: ")
+        if found.where is not None:
+            lines += [line for text in found.where.excerpts for line in wrapped(repr(text), "    ")]
+    return lines

@@ -1,0 +1,232 @@
+"""How a log's figures read on paper, in the terminal and on the page alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unmoor.core.plural import plural
+from unmoor.core.traffic import TokenCounts
+from unmoor.traffic.breakers.breaker import Place
+from unmoor.traffic.reuse import HitRate
+from unmoor.traffic.traffic_report import (
+    BreakerFound,
+    CurvePoint,
+    Expected,
+    Named,
+    OverTime,
+    ReplicaRate,
+    Sessions,
+    Structured,
+    TrafficReport,
+)
+
+_SCALES = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
+_LISTED = 4
+_ALIKE = 0.0005
+"""Rates that read the same to a tenth of a per cent."""
+_WORTH_ROUTING = 0.02
+
+
+def tokens_short(tokens: float) -> str:
+    """A number of tokens in three digits: "512", "1.3 M"."""
+    for scale, letter in _SCALES:
+        if tokens >= scale * 0.9995:
+            return f"{tokens / scale:.3g} {letter}"
+    return f"{tokens:.3g}"
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage with a tenth; a dash where it is not known."""
+    return "–" if share is None else f"{share:.1%}"
+
+
+def rate_words(rate: HitRate | CurvePoint | None) -> str:
+    """A rate, or its range where the source is too coarse for one figure; a dash where nothing is known."""
+    if rate is None:
+        return "–"
+    value = rate.value if isinstance(rate, HitRate) else rate.hit_rate
+    if value is not None:
+        return percent(value)
+    if rate.low is None or rate.high is None:
+        return "–"
+    if rate.high - rate.low < _ALIKE:
+        return percent(rate.low)
+    return f"{rate.low:.1%}–{rate.high:.1%}"
+
+
+def seconds(value_s: float) -> str:
+    """A duration in the unit that it is told in: "0.4 s", "3 min", "2.1 h"."""
+    minute, hour, day = 60, 3600, 86400
+    if value_s < 2 * minute:
+        return f"{value_s:.3g} s"
+    if value_s < 2 * hour:
+        return f"{value_s / minute:.3g} min"
+    return f"{value_s / hour:.3g} h" if value_s < 2 * day else f"{value_s / day:.3g} days"
+
+
+def lengths_words(counts: TokenCounts | None) -> str:
+    """Lengths in one line; that they are unknown where they are."""
+    if counts is None:
+        return "unknown"
+    return (
+        f"mean {counts.mean:,.0f}, p50 {counts.p50:,.0f}, p95 {counts.p95:,.0f}, max {counts.max:,}; "
+        f"{tokens_short(counts.total)} tokens in all"
+    )
+
+
+def size_words(report: TrafficReport) -> str:
+    """How many requests over how long, and what was skipped."""
+    over = "" if report.duration_s is None else f" over {seconds(report.duration_s)}"
+    skipped = f"; {plural(report.skipped_lines, 'broken line')} skipped" if report.skipped_lines else ""
+    return f"{report.requests:,} {'request' if report.requests == 1 else 'requests'}{over}{skipped}"
+
+
+def arrivals_words(report: TrafficReport) -> str:
+    """The rate, how bursty it is, and who ran at a time."""
+    if report.arrivals.rps is None:
+        return "no rate: the log has no times" if report.duration_s is None else "all at one moment"
+    cv = report.arrivals.interarrival_cv
+    burst = "" if cv is None else f", gaps vary by {cv:.2f} of their mean (1 is Poisson)"
+    running = report.concurrency
+    at_once = "" if running is None else f"; {running.mean:.3g} running at a time, at most {running.peak:,}"
+    return f"{report.arrivals.rps:.3g} requests/s{burst}{at_once}"
+
+
+def sessions_words(sessions: Sessions) -> str:
+    """Sessions, their turns, and the time between them."""
+    pause = sessions.think_s or sessions.between_turns_s
+    kind = "to think" if sessions.think_s else "from turn to turn"
+    between = f"; {seconds(pause.p50)} {kind} (median)" if pause else ""
+    return (
+        f"{sessions.count:,} with {sessions.requests_share:.0%} of requests; {sessions.turns.mean:.3g} turns on "
+        f"average, p95 {sessions.turns.p95:.3g}, max {sessions.turns.max:,.0f}{between}"
+    )
+
+
+def structured_words(structured: Structured) -> str:
+    """The share of structured output, by kind, and how many schemas there are."""
+    if not structured.share:
+        return "no structured output"
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in structured.kinds.items())
+    return f"{structured.share:.1%} structured output ({kinds}; {plural(structured.schemas, 'schema')})"
+
+
+def named_words(named: Named, noun: str) -> str:
+    """How many different names, on which share of requests, and the first of them."""
+    if not named.distinct:
+        return f"no {noun}s"
+    first = ", ".join(f"{count.name} {count.requests:,}" for count in named.top[:_LISTED])
+    more = ", …" if named.distinct > _LISTED else ""
+    return f"{plural(named.distinct, noun)} on {named.share:.0%} of requests ({first}{more})"
+
+
+def asks_words(report: TrafficReport) -> list[str]:
+    """What requests ask for besides text, one line each; empty where the log does not say."""
+    lines = []
+    if report.structured is not None:
+        lines.append(structured_words(report.structured))
+    for named, noun in (
+        (report.tools, "tool"),
+        (report.adapters, "adapter"),
+        (report.tenants, "tenant"),
+        (report.models, "model"),
+    ):
+        if named is not None:
+            lines.append(named_words(named, noun))
+    if report.sampling is not None:
+        said = ", ".join(f"{name} {sum(values.values()):,}" for name, values in report.sampling.items())
+        lines.append(f"sampling set: {said or 'none'}")
+    return lines
+
+
+def overlap_sentence(report: TrafficReport) -> str:
+    """Prefix overlap in one sentence, with how finely it is known."""
+    if report.prefix_overlap is None:
+        return "Unknown: the source says nothing of what prompts contain."
+    blocks = ""
+    grain = report.grain
+    if grain is not None and grain.tokens > 1:
+        blocks = f" ({percent(report.prefix_overlap_blocks)} of blocks of {grain.tokens})"
+    need = report.working_set_tokens
+    room = f"; all of it needs {tokens_short(need)} tokens of KV" if need else ""
+    within = "".join(f"; {percent(share)} within each {name}" for name, share in report.overlap_within.items())
+    return (
+        f"{percent(report.prefix_overlap)} of prompt tokens repeat the start of an earlier prompt, with an unlimited "
+        f"cache{blocks}{within}{room}."
+    )
+
+
+def timeline_words(timeline: OverTime) -> str:
+    """What concurrency costs, at the capacity that was looked at."""
+    text = (
+        f"at {tokens_short(timeline.kv_tokens)} tokens {percent(timeline.one_after_another)} one after another, "
+        f"{percent(timeline.hit_rate)} as they came"
+    )
+    if timeline.still_computing and timeline.still_computing >= _ALIKE:
+        text += f" ({percent(timeline.still_computing)} was still being computed when wanted)"
+    if timeline.waited:
+        text += f"; {plural(timeline.waited, 'request')} waited for memory"
+    if timeline.too_large:
+        text += f"; {plural(timeline.too_large, 'request')} did not fit at all"
+    return text
+
+
+def routings_of(rows: Sequence[ReplicaRate]) -> tuple[list[str], list[tuple[int, list[ReplicaRate]]]]:
+    """The routings in order, and for each number of replicas its rates in that order."""
+    names = list(dict.fromkeys(row.routing for row in rows))
+    counts = list(dict.fromkeys(row.n for row in rows))
+    return names, [(n, [row for row in rows if row.n == n]) for n in counts]
+
+
+def breaker_title(what: str) -> str:
+    """A habit's code as words."""
+    return what.replace("_", " ")
+
+
+def place_words(where: Place) -> str:
+    """Where two prompts first differ."""
+    role = f" ({where.role})" if where.role else ""
+    one, other = where.lines
+    return f"{where.unit} {where.index}{role}, byte {where.offset_bytes}, lines {one:,} and {other:,}"
+
+
+def breaker_words(found: BreakerFound) -> str:
+    """What a habit costs and what mends it."""
+    where = f" at {place_words(found.where)}" if found.where else ""
+    fix = f" {found.fix}" if found.fix else ""
+    return f"costs {percent(found.share_lost)} of prompt tokens, mending it gains {percent(found.gain)}{where}.{fix}"
+
+
+def expected_words(row: Expected) -> str:
+    """What an engine is expected to serve in one layout of the plan, with the KV capacity of a replica."""
+    return "unknown" if row.kv_tokens is None else f"{rate_words(row.hit_rate)} ({tokens_short(row.kv_tokens)})"
+
+
+def next_steps(report: TrafficReport) -> list[str]:
+    """What to do next, the most telling first."""
+    steps = []
+    if report.breakers:
+        worst = report.breakers[0]
+        steps.append(f"Mend {breaker_title(worst.what)}: {percent(worst.gain)} of prompt tokens are to gain.")
+    steps += _routing_step(report.replicas or ())
+    if report.grain is not None and report.grain.by == "bytes":
+        steps.append("Give --tokenizer, the model's own tokenizer.json or its folder, to count tokens exactly.")
+    if report.prefix_overlap is None:
+        steps.append("Profile a log with prompts, or with hashes of their blocks, to know its overlap.")
+    elif report.meaning is None or report.meaning.plan is None:
+        steps.append("Give --plan PLAN.toml for the hit rate of each engine on your hardware.")
+    else:
+        steps.append("unmoor decide on the same plan weighs it with everything else.")
+    return steps
+
+
+def _routing_step(rows: Sequence[ReplicaRate]) -> list[str]:
+    """Whether another way of routing than dealing in turn is worth it, at the most replicas that were looked at."""
+    most = max((row.n for row in rows), default=0)
+    rates = {row.routing: row.hit_rate for row in rows if row.n == most and row.hit_rate is not None}
+    if len(rates) < 2:  # noqa: PLR2004 - two routings make a difference
+        return []
+    plain, best = next(iter(rates)), max(rates, key=lambda name: rates[name])
+    if rates[best] - rates[plain] < _WORTH_ROUTING:
+        return []
+    return [f"Route {best} over {most} replicas: {percent(rates[best])} instead of {percent(rates[plain])} {plain}."]
