@@ -18,7 +18,7 @@ TRACE = ROOT.parent / "shared" / "traces" / "mooncake-conversation.jsonl"
 
 NUMBER, MAYBE = (int, float), (int, float, type(None))
 TEXT, MAYBE_TEXT = (str,), (str, type(None))
-TOKENS = {"total": (int,), "mean": NUMBER, "p50": NUMBER, "p95": NUMBER}
+TOKENS = {"total": (int,), "mean": NUMBER, "p50": NUMBER, "p95": NUMBER, "max": (int,)}
 CAVEAT = {"code": TEXT, "text": TEXT}
 FIGURE = {
     "metric": TEXT, "value": MAYBE, "low": MAYBE, "high": MAYBE, "unit": TEXT, "kind": TEXT, "validated": (bool,),

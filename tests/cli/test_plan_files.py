@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
 import pytest
 
-from unmoor.cli.plan_files import expand, open_log, open_plan, open_workload
+from unmoor.cli.plan_files import expand, open_plan, open_traffic, open_workload
 from unmoor.core.errors import PlanError, TrafficError
 from unmoor.core.plan import Plan
 
@@ -89,7 +90,7 @@ def test_a_public_trace_that_is_missing_says_under_which_name_and_in_which_folde
 
 def test_the_format_in_the_plan_is_believed(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(AGENTS.read_bytes())
-    with pytest.raises(TrafficError, match="not the header of an Azure trace"):
+    with pytest.raises(TrafficError, match="not the header"):
         open_workload(plan_with('path = "t.jsonl"\nformat = "azure"', tmp_path), base=tmp_path)
 
 
@@ -133,4 +134,31 @@ def test_a_path_that_leads_nowhere_is_an_error_with_a_way_out(written: str, tmp_
 def test_a_log_whose_name_is_no_utf8_is_named_in_escapes(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"\xff.jsonl")
     path.write_bytes(AGENTS.read_bytes())
-    assert open_log(path).source.endswith("\\xff.jsonl")
+    assert open_traffic(path).source.endswith("\\xff.jsonl")
+
+
+def test_a_folder_of_logs_is_one_log_in_the_order_of_its_names_and_hidden_files_are_passed_over(tmp_path: Path) -> None:
+    lines = AGENTS.read_bytes().splitlines(keepends=True)
+    (tmp_path / "may").mkdir()
+    (tmp_path / "may" / "a.jsonl.gz").write_bytes(gzip.compress(b"".join(lines[:700])))
+    (tmp_path / "may" / "b.jsonl").write_bytes(b"".join(lines[700:]))
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "c.jsonl").write_bytes(b"".join(lines))
+    (tmp_path / ".d.jsonl").write_bytes(b"\xff")
+    traffic = open_traffic(tmp_path)
+    assert len(traffic) == 1200
+    assert traffic.fingerprint == open_traffic(AGENTS).fingerprint
+    assert traffic.caveats == ()
+    workload = open_workload(plan_with(f'path = "{tmp_path / "may"}"', tmp_path), base=tmp_path)
+    assert len(workload.requests) == 1200
+
+
+def test_a_folder_without_a_log_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrafficError, match="no request in it"):
+        open_traffic(tmp_path)
+
+
+def test_a_log_that_is_missing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrafficError) as caught:
+        open_traffic(tmp_path / "no.jsonl")
+    assert (caught.value.message, caught.value.seen) == ("cannot be read", "nothing at this path")

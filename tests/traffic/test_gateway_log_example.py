@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from unmoor.traffic.overlap import prefix_overlap
-from unmoor.traffic.readers import read_workload
+from unmoor.traffic.readers import read_traffic
+from unmoor.traffic.reuse import ideal
 
 SCRIPT = Path(__file__).parent.parent.parent / "examples" / "gateway-log" / "to_traffic.py"
 
@@ -30,9 +30,8 @@ def test_a_gateway_log_becomes_traffic_without_its_text(tmp_path: Path) -> None:
     log.write_text("\n".join(rows))
     made = subprocess.run([sys.executable, str(SCRIPT), str(log)], capture_output=True, check=True).stdout
     assert b"secret" not in made
-    workload = read_workload(made, where="made")
-    assert [request.arrival_s for request in workload.requests] == [0.0, 0.5, 1.0]
-    assert [request.input_tokens for request in workload.requests] == [390, 400, 3]
-    shared = workload.requests[0].segments[0].tokens
-    assert workload.requests[1].segments[0] == workload.requests[0].segments[0]
-    assert prefix_overlap(workload) == pytest.approx(shared / 793)
+    traffic = read_traffic(made, where="made")
+    assert traffic.arrival_s.tolist() == [0.0, 0.5, 1.0]
+    assert traffic.input_tokens.tolist() == [390, 400, 3]
+    system = json.dumps({"role": "user", "content": "be brief and kind " * 40})
+    assert ideal(traffic).tokens == pytest.approx(-(-len(system) // 4) / 793)

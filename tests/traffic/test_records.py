@@ -188,7 +188,7 @@ def test_a_file_of_another_kind_is_named_and_passed_over() -> None:
 
 def test_a_broken_line_of_a_folder_is_named_by_its_file() -> None:
     traffic = read_traffic(folder(a=LOG, b=LOG + b"{\n"), where="logs")
-    assert traffic.skipped == ("b:51: not a JSON object (seen Input data was truncated)",)
+    assert traffic.skipped == ("b line 51: not a JSON object (seen Input data was truncated)",)
 
 
 def test_a_folder_without_a_log_is_refused() -> None:

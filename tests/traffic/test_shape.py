@@ -6,7 +6,8 @@ import pytest
 
 from unmoor.core.errors import TrafficError
 from unmoor.core.traffic import Request, Segment, TokenCounts, Workload
-from unmoor.traffic.readers import read_workload
+from unmoor.traffic.conversion import workload_of
+from unmoor.traffic.readers import read_traffic
 from unmoor.traffic.shape import burstiness, profile
 
 
@@ -56,7 +57,7 @@ def test_burstiness_is_the_coefficient_of_variation_of_gaps() -> None:
 
 @pytest.mark.trace
 def test_the_real_mooncake_trace_has_the_published_shape(mooncake_trace: Path) -> None:
-    seen = profile(read_workload(mooncake_trace.read_bytes(), where="mooncake"))
+    seen = profile(workload_of(read_traffic(mooncake_trace.read_bytes(), where="mooncake")))
     assert seen.offered_rps == pytest.approx(3.40, abs=0.005)
     assert seen.input_tokens.mean == pytest.approx(12_035, abs=1)
     assert seen.input_tokens.p50 == 6909
@@ -65,7 +66,7 @@ def test_the_real_mooncake_trace_has_the_published_shape(mooncake_trace: Path) -
 
 @pytest.mark.trace
 def test_the_real_azure_trace_has_the_published_shape(azure_trace: Path) -> None:
-    seen = profile(read_workload(azure_trace.read_bytes(), where="azure"))
+    seen = profile(workload_of(read_traffic(azure_trace.read_bytes(), where="azure")))
     assert seen.offered_rps == pytest.approx(5.53, abs=0.005)
     assert seen.burstiness == pytest.approx(1.09, abs=0.005)
     assert seen.prefix_overlap is None

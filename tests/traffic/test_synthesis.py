@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from unmoor.core.plan import SyntheticTraffic
 from unmoor.core.plan_text import read_description
+from unmoor.traffic.conversion import traffic_of, workload_of
+from unmoor.traffic.log import Traffic
 from unmoor.traffic.overlap import prefix_overlap
-from unmoor.traffic.readers import read_workload
+from unmoor.traffic.readers import read_traffic
 from unmoor.traffic.shape import profile
 from unmoor.traffic.synthesis import gamma, stream, synthesise, to_jsonl
 
@@ -32,7 +34,7 @@ def test_the_reference_traffic_is_made_again_byte_for_byte() -> None:
 
 
 def test_the_reference_traffic_has_the_shape_of_the_reference_workload() -> None:
-    seen = profile(read_workload((AGENTS / "traffic.jsonl").read_bytes(), where="traffic.jsonl"))
+    seen = profile(workload_of(read_traffic((AGENTS / "traffic.jsonl").read_bytes(), where="traffic.jsonl")))
     assert seen.requests == 1200
     assert seen.input_tokens.mean == pytest.approx(4000, rel=0.005)
     assert seen.output_tokens.mean == pytest.approx(400, rel=0.005)
@@ -137,15 +139,25 @@ descriptions = st.builds(
 @given(descriptions)
 def test_what_is_written_reads_back_the_same(described: SyntheticTraffic) -> None:
     workload = synthesise(described)
-    back = read_workload(to_jsonl(workload, made_by={"seed": 1}), where="x")
-    assert back.requests == workload.requests
-    assert back.overlap_block_tokens == workload.overlap_block_tokens == 1
+    back = read_traffic(to_jsonl(workload, made_by={"seed": 1}), where="x")
+    assert _said(back) == _said(traffic_of(workload))
+    assert back.grain
+    assert back.grain.tokens == workload.overlap_block_tokens == 1
     assert back.caveats == ()
+
+
+def _said(traffic: Traffic) -> list[list[object]]:
+    """All columns but the lines; equal trees number equal prompts alike."""
+    tree = () if traffic.tree is None else (traffic.tree.parent, traffic.tree.end)
+    return [
+        column.tolist()
+        for column in (traffic.arrival_s, traffic.input_tokens, traffic.output_tokens, traffic.node, *tree)
+    ]
 
 
 def test_traffic_without_content_is_written_and_read_too() -> None:
     azure = b"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,3,4\n"
-    workload = read_workload(azure, where="x")
-    back = read_workload(to_jsonl(workload), where="x")
-    assert back.requests == workload.requests
-    assert back.overlap_block_tokens is None
+    traffic = read_traffic(azure, where="x")
+    back = read_traffic(to_jsonl(workload_of(traffic)), where="x")
+    assert _said(back) == _said(traffic)
+    assert back.grain is None

@@ -43,12 +43,10 @@ class Header:
 
         Raises Unreadable where the first row is no header, and Broken for a row of another number of columns.
         """
-        fields = fields_of(record)
         if not self._columns:
-            if not self.matches(fields):
-                raise Unreadable("not the header", seen=f"{len(fields)} columns", expected=self._expected)
-            self._columns, self._row = self._places(fields), fields
+            self._take(record)
             return None
+        fields = fields_of(record)
         if len(fields) != len(self._row):
             raise Broken(
                 "wrong number of columns", seen=f"{len(fields)} columns", expected=f"{len(self._row)}, as in the header"
@@ -56,6 +54,16 @@ class Header:
         if fields == self._row:
             return None
         return {name: fields[place] for name, place in self._columns.items()}
+
+    def _take(self, record: bytes) -> None:
+        try:
+            fields = fields_of(record)
+        except Broken:
+            fields = []
+        if not self.matches(fields):
+            seen = f"{len(fields)} columns" if fields else f"{len(record)} bytes"
+            raise Unreadable("not the header", seen=seen, expected=self._expected)
+        self._columns, self._row = self._places(fields), fields
 
     def _places(self, columns: Sequence[str]) -> dict[str, int]:
         named = [(self._of_name.get(_plain(column)), place) for place, column in enumerate(columns)]

@@ -46,7 +46,7 @@ def read_traffic(
     lines than that, and an archive that ends early.
     """
     records = Records(source, where=where)
-    skipped = Skipped(most_broken, records.place)
+    skipped = Skipped(most_broken, records)
     reading = _Reading(records, skipped, named(format_name, where=where) if format_name else None)
     collector = Collector(cutter, store)
     for number, entry in reading.entries():

@@ -41,6 +41,7 @@ class Records:
         self._before = 0  # records or lines in the files before this one
         self._firsts: list[int] = []
         self._names: list[str] = []
+        self._arrays: set[int] = set()
 
     def files(self) -> Iterator[tuple[str, Generator[Row]]]:
         """Each file's name and its records; read one to its end before the next."""
@@ -64,6 +65,12 @@ class Records:
         file = bisect_right(self._firsts, number - 1) - 1
         return f"{self._names[file]}:{number - self._firsts[file]}"
 
+    def spot(self, number: int) -> str:
+        """The same in words, for a list: "line 17"; of several files "FILE line 17", of an array "object 17"."""
+        file = bisect_right(self._firsts, number - 1) - 1
+        spot = f"{'object' if file in self._arrays else 'line'} {number - self._firsts[file]}"
+        return f"{self._names[file]} {spot}" if self.several else spot
+
     def _rows(self, file: LogFile) -> Generator[Row]:
         reader = io.BufferedReader(_Chunks(self._hashed(file)), CHUNK_BYTES)
         head = reader.peek(CHUNK_BYTES)
@@ -72,6 +79,7 @@ class Records:
         if head.startswith(_BYTE_ORDER_MARK):
             reader.read(len(_BYTE_ORDER_MARK))
         if head.removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] == b"[":
+            self._arrays.add(len(self._names) - 1)
             yield from self._objects(reader)
         else:
             yield from self._lines(reader)

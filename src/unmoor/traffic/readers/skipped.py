@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from unmoor.core.errors import TrafficError
 from unmoor.core.evidence import Caveat
@@ -19,12 +19,22 @@ _PATIENCE = 1000
 HINT = "docs/reference/traffic.md lists the formats, and `--format` or traffic.format names one"
 
 
+class Places(Protocol):
+    """What knows where the record of a number is: `records.Records`."""
+
+    def place(self, number: int) -> str:
+        """As an error's place, FILE:LINE."""
+
+    def spot(self, number: int) -> str:
+        """In words, for a list."""
+
+
 class Skipped:
     """Broken records, up to `most`: by default 10, or 1 % of all records where that is more."""
 
-    def __init__(self, most: int | None, place: Callable[[int], str]) -> None:
+    def __init__(self, most: int | None, records: Places) -> None:
         self._most = most
-        self._place = place
+        self._records = records
         self._first: list[tuple[int, Broken]] = []
         self.count = 0
         self._good = 0
@@ -66,7 +76,7 @@ class Skipped:
     @property
     def shown(self) -> tuple[str, ...]:
         """The first few, with place and kind."""
-        return tuple(f"{self._place(number)}: {_said(broken)}" for number, broken in self._first)
+        return tuple(f"{self._records.spot(number)}: {_said(broken)}" for number, broken in self._first)
 
     @property
     def _allowed(self) -> int:
@@ -83,7 +93,7 @@ class Skipped:
         allowed = f"{self._most:,}" if self._most is not None else f"{FEWEST_ALLOWED}, or {SHARE_ALLOWED:.0%} of them"
         return TrafficError(
             "too many broken lines",
-            where=self._place(self._first[0][0]),
+            where=self._records.place(self._first[0][0]),
             seen=_INDENT.join([f"{self.count:,} of {self._read:,} lines read", *self.shown, *more]),
             expected=f"at most {allowed}; {self._first[0][1].expected}",
             hint=HINT,
@@ -92,7 +102,11 @@ class Skipped:
     def error_of(self, number: int, broken: Broken) -> TrafficError:
         """The error for one record."""
         return TrafficError(
-            broken.message, where=self._place(number), seen=cut(broken.seen), expected=broken.expected, hint=HINT
+            broken.message,
+            where=self._records.place(number),
+            seen=cut(broken.seen),
+            expected=broken.expected,
+            hint=HINT,
         )
 
 
