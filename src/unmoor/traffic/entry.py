@@ -53,7 +53,8 @@ class Entry:
     """One request of a log. What the source does not say is None.
 
     `at_s` is a reading of the log's clock in seconds, from any origin. `took_s` is from arrival to the last token.
-    `input_tokens` is the source's count; for content as text it may be None, and is then derived.
+    `input_tokens` is the source's count; for content as text it may be None, and is then derived. So is
+    `output_tokens` where `answer_bytes`, the size of the answer's text in UTF-8, is known.
     `sampling` holds the parameters that the request itself set. `schema` names the structured output asked for: its
     kind ("json_schema", "json_object", "regex", "grammar", "choice") and a hash, joined by a colon.
     """
@@ -70,3 +71,4 @@ class Entry:
     took_s: float | None = None
     tools: tuple[str, ...] = ()
     sampling: Mapping[str, object] = field(default_factory=dict)
+    answer_bytes: int | None = None
