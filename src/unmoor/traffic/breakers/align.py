@@ -67,19 +67,31 @@ class _Anchored:
 
 
 def _refined(mine: Sequence[str], gap: Gap, other: Sequence[str], their: Gap) -> list[Gap]:
-    """The gap, without the words inside it that are equal after all, where it is small enough to look."""
-    if max(gap[1] - gap[0], their[1] - their[0]) > SMALL:
+    """The gap, without the words inside it that are equal after all: all of it where it is small, else at both ends."""
+    if max(gap[1] - gap[0], their[1] - their[0]) <= SMALL:
+        return _between_equals(mine, gap, other, their)
+    if min(gap[1] - gap[0], their[1] - their[0]) < SMALL:
         return [gap]
+    half = SMALL // 2
+    middle, theirs = (gap[0] + half, gap[1] - half), (their[0] + half, their[1] - half)
+    return [
+        *_between_equals(mine, (gap[0], middle[0]), other, (their[0], theirs[0])),
+        middle,
+        *_between_equals(mine, (middle[1], gap[1]), other, (theirs[1], their[1])),
+    ]
+
+
+def _between_equals(mine: Sequence[str], gap: Gap, other: Sequence[str], their: Gap) -> list[Gap]:
     matcher = SequenceMatcher(None, mine[slice(*gap)], other[slice(*their)], autojunk=False)
     gaps, at, theirs = [], gap[0], their[0]
     for block in matcher.get_matching_blocks():
-        words = mine[gap[0] + block.a : gap[0] + block.a + block.size]
-        last = block.size == 0
-        if not last and not _says_something(words):
+        first, last = gap[0] + block.a, gap[0] + block.a + block.size
+        is_end = block.size == 0
+        if not is_end and not _says_something(mine[first:last]):
             continue
-        if at < gap[0] + block.a or theirs < their[0] + block.b:
-            gaps.append((at, gap[0] + block.a))
-        at, theirs = gap[0] + block.a + block.size, their[0] + block.b + block.size
+        if at < first or theirs < their[0] + block.b:
+            gaps.append((at, first))
+        at, theirs = last, their[0] + block.b + block.size
     return gaps
 
 

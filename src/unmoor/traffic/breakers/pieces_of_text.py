@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 _NUMBER = re.compile(r"\s*(?:[#*\-\[(<]*\s*(?:[A-Za-z]{2,10}\s*)?#?\d{1,3}\s*[\])>.:*-]*\s*)?")
-_OPENING = re.compile(r"^[ \t]*(<?[A-Za-z#*\-•]+)", re.MULTILINE)
+_OPENING = re.compile(r"^[ \t]*(<?[A-Za-z#*\-•]+|[(\[]?\d{1,3}[).\]:])", re.MULTILINE)
+_ANY_NUMBER = r"[(\[]?\d{1,3}[).\]:]"
 _REPEATED = 3  # lines that begin alike before they are taken as the beginnings of blocks
 _BLANK = r"\n[ \t]*\n\s*|(?<=>)\n(?=<)"
 
@@ -19,11 +20,12 @@ def splitters(texts: Sequence[str], most: int = 4) -> list[Splitter]:
     """Ways to split these texts: at blank lines, and also where lines begin with a word that is often repeated."""
     repeated: Counter[str] = Counter()
     for text in texts:
-        counts = Counter(_OPENING.findall(text))
-        first = sorted((word for word in counts if counts[word] >= _REPEATED), key=text.find)
-        repeated.update(first[:most])
-    words = [word for word, _ in repeated.most_common(most)]
-    by_word = [rf"\n(?=[ \t]*{re.escape(word)}(?!\w))" for word in words]
+        openings = [
+            _ANY_NUMBER if word[-1] in ").]:" else rf"{re.escape(word)}(?!\w)" for word in _OPENING.findall(text)
+        ]
+        counts = Counter(openings)  # in order of first appearance
+        repeated.update([word for word in counts if counts[word] >= _REPEATED][:most])
+    by_word = [rf"\n(?=[ \t]*{word})" for word, _ in repeated.most_common(most)]
     return [_splitter(_BLANK), *(_splitter(split) for split in by_word), *(_splitter(f"{_BLANK}|{s}") for s in by_word)]
 
 

@@ -19,6 +19,7 @@ LOOKED_AT = 16_384  # characters of an early text in which slots are learned
 LONGEST = 20_000  # characters that one slot may hold
 CONTEXT = 24  # characters of equal text by which a slot is found again
 CHAINED = 40  # characters of equal text between slots that belong to one statement
+LONGEST_PHRASE = 200  # characters of a phrase around a date
 LEAST_VALUES = 8  # different values before something is an id or a user's text, not a setting with a few values
 LEAST_DATES = 3
 MOSTLY = 0.8
@@ -38,13 +39,11 @@ class Slot:
 def learn(key: UnitKey, texts: Sequence[tuple[str, str | None]]) -> list[Slot]:
     """The slots of texts that stand at one place, each with its request's tenant where known."""
     tenant_of = {text[:LOOKED_AT]: tenant for text, tenant in texts}
-    slots = []
+    slots = list[Slot]()
     for template in templates(list(tenant_of)):
         sentences = Counter(s for text in template.members for s in set(SENTENCE.split(text)))
         for chain in _chains(template):
-            slot = _slot(key, template, chain, sentences, tenant_of)
-            if slot is not None:
-                slots.append(slot)
+            slots += _slots(key, template, chain, sentences, tenant_of)
     return slots
 
 
@@ -53,6 +52,7 @@ def _chains(template: Template) -> Iterator[list[tuple[int, int]]]:
     text, spans = template.text, list(template.spans)
     whole = [*date_spans(text), *id_spans(text)]
     spans = _merged([_widened(span, whole) for span in spans])
+    spans = [part for span in spans for part in _dates_apart(text, span)]
     chain: list[tuple[int, int]] = []
     for span in spans:
         if chain and span[0] - chain[-1][1] > CHAINED:
@@ -71,6 +71,27 @@ def _widened(span: tuple[int, int], whole: Sequence[tuple[int, int]]) -> tuple[i
     return first, last
 
 
+def _dates_apart(text: str, span: tuple[int, int]) -> list[tuple[int, int]]:
+    """The span, without the date that it begins or ends with: that is a span of its own."""
+    first, last = span
+    dates = [(first + start, first + end) for start, end in date_spans(text[first:last])]
+    if not dates or last - first <= LONGEST_PHRASE:
+        return [span]
+    parts = []
+    if dates[0][0] == first:
+        parts.append(dates[0])
+        first = dates[0][1] + _marks(text[dates[0][1] : last])
+    if dates[-1][1] == last and dates[-1][0] > first:
+        end = dates[-1][0] - _marks(text[first : dates[-1][0]][::-1])
+        return [*parts, (first, end), dates[-1]]
+    return [*parts, (first, last)]
+
+
+def _marks(text: str) -> int:
+    """How many spaces and brackets `text` begins with."""
+    return len(text) - len(text.lstrip(" \t\n[](){}<>|"))
+
+
 def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for first, last in sorted(spans):
@@ -81,30 +102,36 @@ def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _slot(
+def _slots(
     key: UnitKey,
     template: Template,
     chain: Sequence[tuple[int, int]],
     sentences: Counter[str],
     tenant_of: dict[str, str | None],
-) -> Slot | None:
-    """The chain as a slot, where its values are evidence of something; None where they are not."""
-    pattern = _pattern(template.text, chain)
+) -> Iterator[Slot]:
+    """The chain as slots, where its values are evidence of something.
+
+    A statement about a user is one value, its labels with it; a date at either end of it is another.
+    """
+    pattern = _pattern(template, chain)
     kinds = _kinds(pattern, template, chain, sentences, tenant_of)
-    movable = [kind for kind in kinds if kind is not None and kind != "date"]
-    if len(chain) > 1 and ("user_text" in kinds or len(movable) >= PROFILE):
-        whole = [(chain[0][0], chain[-1][1])]
-        pattern = _pattern(template.text, whole)
-        kinds = _kinds(pattern, template, whole, sentences, tenant_of)
+    others = [at for at, kind in enumerate(kinds) if kind != "date"]
+    if len(chain) > 1 and ("user_text" in kinds or kinds.count("id") >= PROFILE):
+        first, last = others[0], others[-1] + 1
+        whole = (chain[first][0], chain[last - 1][1])
+        chain = [*chain[:first], whole, *chain[last:]]
+        pattern = _pattern(template, chain)
+        kinds = _kinds(pattern, template, chain, sentences, tenant_of)
         kinds = tuple("user_text" if kind == "id" else kind for kind in kinds)
     if "user_text" in kinds and _shared_behind(template, chain[-1][1]) < SHARED_BEHIND:
         kinds = tuple(None if kind == "user_text" else kind for kind in kinds)
-    return Slot(key, pattern, kinds) if any(kinds) else None
+    if any(kinds):
+        yield Slot(key, pattern, kinds)
 
 
-def _pattern(text: str, chain: Sequence[tuple[int, int]]) -> re.Pattern[str]:
+def _pattern(template: Template, chain: Sequence[tuple[int, int]]) -> re.Pattern[str]:
     """What finds the chain's values in another text, by the equal text around and between them."""
-    first, last = chain[0][0], chain[-1][1]
+    text, first, last = template.text, chain[0][0], chain[-1][1]
     left = re.escape(text[max(0, first - CONTEXT) : first]) if first else r"\A"
     right = re.escape(text[last : last + CONTEXT]) if last < len(text) else r"\Z"
     between = [re.escape(text[a[1] : b[0]]) for a, b in pairwise(chain)]
@@ -137,11 +164,45 @@ def _kind(values: Sequence[tuple[str, str | None]]) -> Kind | None:
     distinct = set(texts)
     if len(distinct) < LEAST_DATES:
         return None
-    if sum(map(is_date, texts)) >= MOSTLY * len(values):
+    if _are_dates(texts):
         return "date"
     if len(distinct) < LEAST_VALUES or _names_the_tenant(values):
         return None
-    return "id" if sum(map(is_short, texts)) >= MOSTLY * len(texts) else "user_text"
+    return "id" if sum(map(is_short, _cores(texts))) >= MOSTLY * len(texts) else "user_text"
+
+
+def _are_dates(texts: Sequence[str]) -> bool:
+    """Whether the texts are dates, or one phrase around different dates, as where only some prompts have it."""
+    if sum(map(is_date, texts)) >= MOSTLY * len(texts):
+        return True
+    phrases = Counter(_around_dates(text) for text in texts)
+    phrase, often = phrases.most_common(1)[0]
+    return phrase is not None and often >= MOSTLY * len(texts)
+
+
+def _around_dates(text: str) -> str | None:
+    """A short text without its dates; None where it has none, or is long."""
+    if len(text) > LONGEST_PHRASE:
+        return None
+    kept, at = list[str](), 0
+    for start, end in date_spans(text):
+        kept.append(text[at:start])
+        at = end
+    return "\0".join((*kept, text[at:])) if kept else None
+
+
+def _cores(texts: Sequence[str]) -> list[str]:
+    """The texts without the words that all of them begin and end with."""
+    low, high = min(texts), max(texts)
+    before = _agreement(low, high)
+    before = max(low.rfind(mark, 0, before) + 1 for mark in " \n([:=>")
+    backwards = [text[before:][::-1] for text in texts]
+    after = _agreement(min(backwards), max(backwards))
+    return [text[after:][::-1] for text in backwards]
+
+
+def _agreement(one: str, other: str) -> int:
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _names_the_tenant(values: Sequence[tuple[str, str | None]]) -> bool:
