@@ -14,7 +14,7 @@ from unmoor.core.hardware import THIS_MACHINE, layouts
 from unmoor.core.plan import CandidatePlan, Plan
 from unmoor.engines.registry import engine, engine_names
 from unmoor.traffic.log import Traffic
-from unmoor.traffic.profile import EngineBlocks, salt_by
+from unmoor.traffic.profile import EngineBlocks, Fleet, salt_by
 from unmoor.traffic.reuse import HitCurve, HitRate, curve_of
 from unmoor.traffic.traffic_report import EngineReuse, Expected, Meaning, TrafficReport
 
@@ -31,15 +31,21 @@ def engine_blocks(names: Sequence[str] = ()) -> dict[str, EngineBlocks]:
     }
 
 
-def plan_capacity(plan: Plan, tables: TableFinder) -> int | None:
-    """The KV capacity in tokens of one replica of the plan's first candidate that has one, in its smallest layout."""
+def plan_fleets(plan: Plan, tables: TableFinder) -> tuple[Fleet, ...]:
+    """The layouts of the plan's devices, with the KV capacities of the first candidate that has any.
+
+    Empty where nobody knows one.
+    """
     for candidate in plan.candidates:
         name = engine(candidate.engine).tables_name or ""
+        fleets = []
         for layout in layouts(plan.hardware.count):
             table = tables(plan.model.name, plan.model.weights, plan.hardware.device, name, layout.tp)
             if not isinstance(table, NoTable):
-                return table.kv_tokens
-    return None
+                fleets.append(Fleet(replicas=layout.replicas, kv_tokens=table.kv_tokens))
+        if fleets:
+            return tuple(fleets)
+    return ()
 
 
 def with_meaning(

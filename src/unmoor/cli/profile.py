@@ -62,7 +62,7 @@ def command(
 
     No prompt is ever shown without --show-text. What is written to --fingerprint can be profiled in LOG's place.
     """
-    from unmoor.choose.reuse_meaning import engine_blocks, plan_capacity, with_meaning
+    from unmoor.choose.reuse_meaning import engine_blocks, plan_fleets, with_meaning
     from unmoor.cli.log_cutter import cutter_for
     from unmoor.cli.plan_files import open_plan, open_traffic
     from unmoor.traffic.breakers import Watch
@@ -76,7 +76,7 @@ def command(
     tables = _tables(told)
     question = Question(
         kv_tokens=kv_tokens,
-        focus=None if kv_tokens or told is None else plan_capacity(told, tables),
+        fleets=plan_fleets(told, tables) if told else (),
         block_tokens=block_tokens,
         replicas=replicas,
         engines=engines,

@@ -12,7 +12,7 @@ from unmoor.report.words import name_of
 from unmoor.traffic.traffic_report import Bin, CurvePoint, PrefixShared, ReplicaRate, Stretch, TrafficReport
 
 WIDTH, HEIGHT = 480, 240
-_LEFT, _RIGHT, _TOP, _FLOOR = 52, 12, 12, 196
+_LEFT, _RIGHT, _TOP, _FLOOR = 52, 26, 12, 196
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,8 +155,10 @@ def hit_curves(report: TrafficReport, curves: Mapping[str, Sequence[CurvePoint]]
         return round(x, 1), _y(height / top)
 
     traces = []
-    for style, (name, curve) in enumerate(curves.items()):
-        reuse = report.engines.get(name)
+    # An engine that reuses prefixes only when told to is in the table, and not in the way here.
+    drawn = [name for name in curves if name not in report.engines or report.engines[name].prefix_caching]
+    for style, name in enumerate(drawn):
+        reuse, curve = report.engines.get(name), curves[name]
         label = f"{name_of(name)}, blocks of {reuse.block_tokens}" if reuse else _own_label(report)
         asked = reuse.hit_rate_curve if reuse else report.hit_rate_curve
         lows = [at(point, point.low or 0.0) for point in curve]
@@ -195,12 +197,12 @@ def _is_own(report: TrafficReport) -> bool:
     return report.grain is not None and report.curve_block_tokens == report.grain.tokens
 
 
-def replica_bars(rows: Sequence[ReplicaRate]) -> list[tuple[int, list[Bar]]]:
+def replica_bars(rows: Sequence[ReplicaRate]) -> list[tuple[str, list[Bar]]]:
     """For each number of replicas a bar a routing, against the best of all."""
     widest = max((row.hit_rate or 0.0 for row in rows), default=0.0) or 1.0
     return [
         (
-            n,
+            f"{n} × {tokens_short(of_n[0].kv_tokens)}",
             [
                 Bar(
                     label=row.routing,

@@ -109,8 +109,10 @@ def _replicas(rows: Sequence[ReplicaRate]) -> list[str]:
     if not rows:
         return []
     names, counts = routings_of(rows)
-    head = (f"replicas with {tokens_short(rows[0].kv_tokens)} tokens each", *names)
-    return table([head, *((f"{n}", *(percent(row.hit_rate) for row in of_n)) for n, of_n in counts)])
+    lines = [("replicas, KV tokens of each", *names)]
+    for n, of_n in counts:
+        lines.append((f"{n}, {tokens_short(of_n[0].kv_tokens)}", *(percent(row.hit_rate) for row in of_n)))
+    return table(lines)
 
 
 def _meaning(meaning: Meaning | None) -> list[str]:

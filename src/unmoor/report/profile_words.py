@@ -51,7 +51,7 @@ def rate_words(rate: HitRate | CurvePoint | None) -> str:
         return "–"
     if rate.high - rate.low < _ALIKE:
         return percent(rate.low)
-    return f"{rate.low:.1%}–{rate.high:.1%}"
+    return f"{rate.low * 100:.1f}–{rate.high:.1%}"
 
 
 def seconds(value_s: float) -> str:
@@ -78,7 +78,11 @@ def size_words(report: TrafficReport) -> str:
     """How many requests over how long, and what was skipped."""
     over = "" if report.duration_s is None else f" over {seconds(report.duration_s)}"
     skipped = f"; {plural(report.skipped_lines, 'broken line')} skipped" if report.skipped_lines else ""
-    return f"{report.requests:,} {'request' if report.requests == 1 else 'requests'}{over}{skipped}"
+    return f"{_requests(report.requests)}{over}{skipped}"
+
+
+def _requests(count: int) -> str:
+    return f"{count:,} {'request' if count == 1 else 'requests'}"
 
 
 def arrivals_words(report: TrafficReport) -> str:
@@ -165,17 +169,17 @@ def timeline_words(timeline: OverTime) -> str:
     if timeline.still_computing and timeline.still_computing >= _ALIKE:
         text += f" ({percent(timeline.still_computing)} was still being computed when wanted)"
     if timeline.waited:
-        text += f"; {plural(timeline.waited, 'request')} waited for memory"
+        text += f"; {_requests(timeline.waited)} waited for memory"
     if timeline.too_large:
-        text += f"; {plural(timeline.too_large, 'request')} did not fit at all"
+        text += f"; {_requests(timeline.too_large)} did not fit at all"
     return text
 
 
 def routings_of(rows: Sequence[ReplicaRate]) -> tuple[list[str], list[tuple[int, list[ReplicaRate]]]]:
     """The routings in order, and for each number of replicas its rates in that order."""
     names = list(dict.fromkeys(row.routing for row in rows))
-    counts = list(dict.fromkeys(row.n for row in rows))
-    return names, [(n, [row for row in rows if row.n == n]) for n in counts]
+    fleets = list(dict.fromkeys((row.n, row.kv_tokens) for row in rows))
+    return names, [(n, [row for row in rows if (row.n, row.kv_tokens) == (n, kv)]) for n, kv in fleets]
 
 
 def breaker_title(what: str) -> str:

@@ -47,14 +47,22 @@ class EngineBlocks:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """So many replicas, each with a pool of `kv_tokens`."""
+
+    replicas: int
+    kv_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Question:
     """What is asked of a log. Empty or None: what is sensible for this one.
 
-    `focus` is the capacity at which replicas, concurrency and fixes are looked at.
+    `fleets` are those that a plan's hardware can be; they give way to `kv_tokens` and `replicas`.
     """
 
     kv_tokens: Sequence[int] = ()
-    focus: int | None = None
+    fleets: Sequence[Fleet] = ()
     block_tokens: int | None = None
     replicas: Sequence[int] = ()
     engines: Mapping[str, EngineBlocks] = field(default_factory=dict)
@@ -89,7 +97,7 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
     curve: Curve = cache(lambda block: curve_of(traffic, block_tokens=block, salt=salt))
     own = curve(question.block_tokens)
     capacities = tuple(question.kv_tokens) or grid(own, longest_prompt(traffic))
-    focus = question.focus or focus_of(question.kv_tokens, capacities, own)
+    focus = focus_of(question, capacities, own)
     share = ideal(traffic)
     found = find(focus)
     timeline = _over_time(traffic, question, focus, salt, own)
@@ -173,13 +181,17 @@ def dense_curves(traffic: Traffic, question: Question, report: TrafficReport) ->
     return {name: made(block) for name, block in blocks.items()}
 
 
-def focus_of(asked: Sequence[int], capacities: Sequence[int], curve: HitCurve | None) -> int | None:
+def focus_of(question: Question, capacities: Sequence[int], curve: HitCurve | None) -> int | None:
     """The capacity at which replicas, concurrency and fixes are looked at: the middle one of those asked for.
 
-    Else the first of the grid at which half of all sharing is served, where routing and memory matter; None without.
+    Else the largest of the fleets', else the first of the grid at which half of all sharing is served, where routing
+    and memory matter; None without.
     """
+    asked = sorted(question.kv_tokens)
     if asked:
-        return sorted(asked)[(len(asked) - 1) // 2]
+        return asked[(len(asked) - 1) // 2]
+    if question.fleets:
+        return max(fleet.kv_tokens for fleet in question.fleets)
     if curve is None or not capacities:
         return None
     half = curve.ideal.low / 2
@@ -211,27 +223,33 @@ def _replicas(
     if traffic.tree is None or focus is None:
         return None
     rows = []
-    for count in question.replicas or REPLICAS:
+    for fleet in _fleets(question, focus):
         for routing in ROUTINGS:
             hits = replica_hits(
                 traffic,
-                replicas=count,
+                replicas=fleet.replicas,
                 routing=routing,
-                kv_tokens=focus,
+                kv_tokens=fleet.kv_tokens,
                 block_tokens=question.block_tokens,
                 service=question.service,
                 salt=salt,
             )
             rows.append(
                 ReplicaRate(
-                    n=count,
+                    n=fleet.replicas,
                     routing=routing,
                     hit_rate=hits.hit_rate.value if hits.hit_rate else None,
-                    kv_tokens=focus,
+                    kv_tokens=fleet.kv_tokens,
                     busiest_share=max(hits.tokens_share, default=None),
                 )
             )
     return tuple(rows)
+
+
+def _fleets(question: Question, focus: int) -> Sequence[Fleet]:
+    if question.fleets and not question.replicas and not question.kv_tokens:
+        return question.fleets
+    return [Fleet(replicas=count, kv_tokens=focus) for count in question.replicas or REPLICAS]
 
 
 def _over_time(
