@@ -101,6 +101,7 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
     share = ideal(traffic)
     found = find(focus)
     timeline = _over_time(traffic, question, focus, salt, own)
+    replicas, of_routing = _replicas(traffic, question, focus, salt)
     return TrafficReport(
         requests=len(traffic),
         skipped_lines=traffic.skipped_lines,
@@ -112,10 +113,10 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
         prefix_overlap_blocks=share.blocks,
         hit_rate_curve=points(own, capacities),
         engines={name: _engine(engine, curve, capacities) for name, engine in question.engines.items()},
-        replicas=_replicas(traffic, question, focus, salt),
+        replicas=replicas,
         shared_prefixes=_shared(traffic),
         breakers=_breakers(traffic, found.breakers),
-        caveats=(*traffic.caveats, *_doubts(traffic, timeline), *found.caveats),
+        caveats=_once((*traffic.caveats, *_doubts(traffic, timeline), *of_routing, *found.caveats)),
         source=traffic.source,
         format=traffic.format,
         fingerprint=traffic.fingerprint,
@@ -218,11 +219,12 @@ def _engine(engine: EngineBlocks, curve: Curve, capacities: Sequence[int]) -> En
 
 def _replicas(
     traffic: Traffic, question: Question, focus: int | None, salt: Whole | None
-) -> tuple[ReplicaRate, ...] | None:
-    """Every routing over every number of replicas; None where the source says nothing of content, or no sharing is."""
+) -> tuple[tuple[ReplicaRate, ...] | None, list[Caveat]]:
+    """Every routing over every fleet, and its doubts; None where the source says nothing of content."""
     if traffic.tree is None or focus is None:
-        return None
-    rows = []
+        return None, []
+    rows: list[ReplicaRate] = []
+    doubts: list[Caveat] = []
     for fleet in _fleets(question, focus):
         for routing in ROUTINGS:
             hits = replica_hits(
@@ -243,7 +245,8 @@ def _replicas(
                     busiest_share=max(hits.tokens_share, default=None),
                 )
             )
-    return tuple(rows)
+            doubts += hits.caveats
+    return tuple(rows), doubts
 
 
 def _fleets(question: Question, focus: int) -> Sequence[Fleet]:
@@ -328,6 +331,12 @@ def _within(traffic: Traffic) -> dict[str, float]:
     return within
 
 
+def _once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
+    """Each doubt once, as a sentence."""
+    said = (Caveat(code=c.code, text=f"{c.text[:1].upper()}{c.text[1:].rstrip('.')}.") for c in caveats)
+    return tuple(dict.fromkeys(said))
+
+
 def _doubts(traffic: Traffic, timeline: OverTime | None) -> tuple[Caveat, ...]:
     return (
         *_of_grain(traffic.grain),
@@ -388,8 +397,7 @@ def _of_service(timeline: OverTime | None) -> tuple[Caveat, ...]:
     ends = "" if timeline.took_known else f", and answers {timeline.tpot_s * 1000:g} ms a token where the log says not"
     return _caveat(
         "service_assumed",
-        f"What concurrency and routing do rests on an assumed prefill of {timeline.prefill_tps:,.0f} tokens/s a "
-        f"replica{ends}.",
+        f"What concurrency does rests on an assumed prefill of {timeline.prefill_tps:,.0f} tokens/s a replica{ends}.",
     )
 
 
