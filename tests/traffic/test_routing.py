@@ -158,6 +158,8 @@ def test_each_replica_serves_what_a_pool_of_its_own_serves_of_the_requests_dealt
         tokens = [sum(len(ask.prompt) for ask in own) for own in mine]
         assert seen.tokens_share == pytest.approx([t / total for t in tokens])
         assert seen.tokens_imbalance == pytest.approx(max(tokens) * replicas / total)
+        computed = [count - lru_hits(own, block, capacity) for count, own in zip(tokens, mine, strict=True)]
+        assert seen.computed_imbalance == pytest.approx(max(computed) * replicas / sum(computed))
     assert seen.requests_share == pytest.approx([len(own) / len(asks) for own in mine])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unmoor.traffic.log import Grain, Traffic
+from unmoor.traffic.log import Grain, Traffic, Whole
 from unmoor.traffic.reuse import engine_rule, trace_rule
 from unmoor.traffic.stack_distance import CacheRule
 from unmoor.traffic.tree import ROOT, PromptTree
@@ -18,11 +18,9 @@ def rule_for(grain: Grain, block_tokens: int | None) -> CacheRule:
     return trace_rule(grain.tokens) if block_tokens is None else engine_rule(block_tokens)
 
 
-def prompt_tokens(traffic: Traffic) -> list[int]:
+def prompt_tokens(traffic: Traffic) -> Whole:
     """Each request's prompt in tokens: as the tree counts them, else as the source does."""
-    column = np.maximum(traffic.input_tokens, 0) if traffic.tree is None else traffic.tree.end[traffic.node]
-    tokens: list[int] = column.tolist()
-    return tokens
+    return np.maximum(traffic.input_tokens, 0) if traffic.tree is None else traffic.tree.end[traffic.node]
 
 
 def served_tokens(rule: CacheRule, blocks: int, prompt: int) -> int:
@@ -42,11 +40,12 @@ class BlockPaths:
 
     def __init__(self, tree: PromptTree, rule: CacheRule) -> None:
         full = tree.end // rule.block_tokens
-        own = full - full[np.maximum(tree.parent, ROOT)]
+        own = (full - full[np.maximum(tree.parent, ROOT)]).astype(np.int32)
         tail = (tree.end % rule.block_tokens > 0) & rule.partial
-        self._parent = tree.parent.tolist()
-        self._own = own.tolist()
-        self._tail = tail.tolist()
+        # As memory views: their items are Python's own numbers, at a quarter of a list's memory.
+        self._parent = np.ascontiguousarray(tree.parent).data
+        self._own = own.data
+        self._tail = tail.data
         self._nodes = len(tree)
 
     def of(self, node: int, salt: int = 0) -> tuple[list[int], list[int]]:

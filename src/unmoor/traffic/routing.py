@@ -7,8 +7,9 @@ request after another: concurrency within a replica is `timeline`'s.
 - least-loaded: to the replica with the fewest requests running, of equals to the one that waited longest for a request.
   A request counts as running from the moment it is dealt (gateways that counted later sent slow prefills all to one
   replica), for the log's `took_s`, else for what the service would take with nothing cached.
-- session-sticky: to the replica that the session's name hashes to, BLAKE2b modulo N. Rendezvous hashing would deal as
-  evenly: it differs only when N changes. Requests without a session are dealt round-robin among themselves.
+- session-sticky: to the replica that a hash of the session names, BLAKE2b modulo N. What is hashed is its number in the
+  order of the sessions' first requests, not its name, which a fingerprint of the log does not have. Rendezvous hashing
+  would deal as evenly: it differs only when N changes. Requests without a session are dealt round-robin among themselves.
 - prefix-aware: the rule of SMG's cache-aware policy, below, by what each replica's pool holds: as with KV events, for
   the router knows what was evicted. A router that guesses from what it sent serves less.
 """
@@ -49,7 +50,8 @@ class ReplicaHits(msgspec.Struct, frozen=True, kw_only=True):
     `hit_rate` is over all prompt tokens; None where the log says nothing of content, or has no prompt tokens.
     `requests_share` and `tokens_share` are each replica's share (0-1) of requests and of prompt tokens;
     `requests_imbalance` and `tokens_imbalance` are the largest share over the mean: 1 where all are equal, `replicas`
-    where one gets everything, None where there is nothing to share.
+    where one gets everything, None where there is nothing to share. `computed_imbalance` is the same of the prompt
+    tokens that are computed, not served from cache (for certain): the work that is left.
     """
 
     replicas: int
@@ -60,6 +62,7 @@ class ReplicaHits(msgspec.Struct, frozen=True, kw_only=True):
     tokens_share: tuple[float, ...]
     requests_imbalance: float | None
     tokens_imbalance: float | None
+    computed_imbalance: float | None
     caveats: tuple[Caveat, ...] = ()
 
 
@@ -93,6 +96,7 @@ def replica_hits(
     ]
     requests = np.bincount(dealt, minlength=replicas)
     tokens = np.bincount(dealt, weights=prompt_tokens(traffic), minlength=replicas)
+    served = [0 if curve is None else curve.hit_tokens_at(kv_tokens) for curve in curves]
     return ReplicaHits(
         replicas=replicas,
         routing=routing,
@@ -102,6 +106,7 @@ def replica_hits(
         tokens_share=_shares(tokens),
         requests_imbalance=_imbalance(requests),
         tokens_imbalance=_imbalance(tokens),
+        computed_imbalance=_imbalance(tokens - np.array(served)),
         caveats=_doubts(traffic, routing),
     )
 
@@ -128,31 +133,32 @@ def deal(
 
 
 def _sticky(session: Names, replicas: int) -> Small:
-    home = np.array([_hash(name) % replicas for name in session.names], dtype=np.int32)
     dealt = np.arange(len(session.code), dtype=np.int32)
     known = session.code != UNKNOWN
-    dealt[known] = home[session.code[known]]
+    _, first, of_row = np.unique(session.code[known], return_index=True, return_inverse=True)
+    home = np.zeros(len(first), dtype=np.int32)
+    home[np.argsort(first)] = [_hash(number) % replicas for number in range(len(first))]
+    dealt[known] = home[of_row]
     dealt[~known] = np.arange(int((~known).sum()), dtype=np.int32) % np.int32(replicas)
     return dealt
 
 
-def _hash(name: str) -> int:
-    """A number that is the same on every machine and in every run."""
-    return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+def _hash(number: int) -> int:
+    """Another number, that is the same on every machine and in every run."""
+    return int.from_bytes(hashlib.blake2b(str(number).encode(), digest_size=8).digest(), "big")
 
 
 class _Loads:
     """How many requests run on each replica as the log goes by."""
 
     def __init__(self, traffic: Traffic, replicas: int, service: Service) -> None:
-        prompt = np.array(prompt_tokens(traffic), dtype=np.int64)
-        output = np.maximum(traffic.output_tokens, 0)
+        prompt, output = prompt_tokens(traffic), np.maximum(traffic.output_tokens, 0)
         lasts_s = np.where(
             np.isnan(traffic.took_s), prompt / service.prefill_tps + output * service.tpot_s, traffic.took_s
         )
         # Without times nobody is known to run beside another.
-        self._arrival: list[float] = (traffic.arrival_s if traffic.timed else np.zeros(len(traffic))).tolist()
-        self._lasts: list[float] = (lasts_s if traffic.timed else np.zeros(len(traffic))).tolist()
+        self._arrival = np.ascontiguousarray(traffic.arrival_s if traffic.timed else np.zeros(len(traffic))).data
+        self._lasts = (lasts_s if traffic.timed else np.zeros(len(traffic))).data
         self._ends: list[tuple[float, int]] = []
         self._last_row = [-1] * replicas
         self.running = [0] * replicas
@@ -239,11 +245,11 @@ class _CachesInView:
 
 def _prefix_aware(traffic: Traffic, view: _CachesInView, loads: _Loads, salt: NDArray[np.int64] | None) -> Small:
     dealt = np.empty(len(traffic), dtype=np.int32)
-    prompt = prompt_tokens(traffic)
-    salts = [0] * len(traffic) if salt is None else salt.tolist()
-    for row, node in enumerate(traffic.node.tolist()):
+    prompt, nodes = np.ascontiguousarray(prompt_tokens(traffic)).data, np.ascontiguousarray(traffic.node).data
+    salts = None if salt is None else np.ascontiguousarray(salt).data
+    for row in range(len(traffic)):
         loads.arrive(row)
-        runs, sizes = view.path(node, salts[row])
+        runs, sizes = view.path(nodes[row], salts[row] if salts is not None else 0)
         replica = _preferred(view, loads, view.cached(runs, sizes), prompt[row])
         loads.give(row, replica)
         view.give(replica, runs, sizes)

@@ -20,8 +20,8 @@ The model, and where engines differ from it (read in the sources of vLLM 0.32, S
 from __future__ import annotations
 
 import math
+from array import array
 from collections import deque
-from collections.abc import Sequence
 from heapq import heappop, heappush
 
 import msgspec
@@ -145,22 +145,23 @@ class _Replica:
         size = len(traffic)
         self.rule = rule
         self.pool = BlockPool(capacity)
-        self.prompt = prompt_tokens(traffic)
-        self.hit_tokens = [0] * size
-        self.computing_tokens = [0] * size
-        self.start_s = [math.nan] * size
-        self.end_s = [math.nan] * size
-        self.running: list[int] = []  # with each that starts, in order
+        # Columns are memory views or arrays in the loop: their items are Python's own numbers, in little memory.
+        self.prompt = np.ascontiguousarray(prompt_tokens(traffic)).data
+        self.hit_tokens = array("q", bytes(8 * size))
+        self.computing_tokens = array("q", bytes(8 * size))
+        self.start_s = array("d", [math.nan]) * size
+        self.end_s = array("d", [math.nan]) * size
+        self.running = array("q")  # with each that starts, in order
         self.peak_in_use = 0
         self._paths = None if traffic.tree is None else BlockPaths(traffic.tree, rule)
-        self._node = traffic.node.tolist()
-        self._salt = None if salt is None else salt.tolist()
-        self._output: list[int] = np.maximum(traffic.output_tokens, 0).tolist()
+        self._node = np.ascontiguousarray(traffic.node).data
+        self._salt = None if salt is None else np.ascontiguousarray(salt).data
+        self._output = np.maximum(traffic.output_tokens, 0).data
         # Without times, one request after another: all at one moment, and none takes any.
-        self._arrival: list[float] = traffic.arrival_s.tolist() if traffic.timed else [0.0] * size
-        self._took: list[float] = traffic.took_s.tolist() if traffic.timed else [0.0] * size
+        self._arrival = np.ascontiguousarray(traffic.arrival_s if traffic.timed else np.zeros(size)).data
+        self._took = np.ascontiguousarray(traffic.took_s if traffic.timed else np.zeros(size)).data
         self._service = service if traffic.timed else Service(prefill_tps=math.inf, tpot_s=0.0)
-        self._ends: list[tuple[float, int, list[int], int]] = []
+        self._ends: list[tuple[float, int, list[int], int, int]] = []
         self._waiting: deque[int] = deque()
         # Runs being computed: block from which, since when, from which token, and when the last block is done.
         self._computing: dict[int, tuple[int, float, int, float]] = {}
@@ -183,8 +184,10 @@ class _Replica:
         while ends and ends[0][0] <= to_s:
             end_s = ends[0][0]
             while ends and ends[0][0] == end_s:
-                _, _, runs, private = heappop(ends)
+                _, _, runs, private, new = heappop(ends)
                 self.pool.release(runs, private)
+                for run in runs[new:]:
+                    self._computing.pop(run, None)
             while self._waiting and self._admitted(self._waiting[0], end_s):
                 self._waiting.popleft()
 
@@ -204,8 +207,8 @@ class _Replica:
         self.peak_in_use = max(self.peak_in_use, self.pool.in_use)
         end_s = now_s + self._duration_s(row, prompt - hit)
         self.start_s[row], self.end_s[row] = now_s, end_s
-        self._compute(runs, sizes, resident, (now_s, hit, prompt, end_s))
-        heappush(self._ends, (end_s, row, runs, private))
+        new = self._compute(runs, sizes, resident, (now_s, hit, prompt, end_s))
+        heappush(self._ends, (end_s, row, runs, private, new))
         self.running.append(len(self._ends))
         return True
 
@@ -242,28 +245,27 @@ class _Replica:
         reached = from_token + (now_s - since_s) * self._service.prefill_tps
         return min(max(int(reached // self.rule.block_tokens), first) - start, have)
 
-    def _compute(
-        self, runs: list[int], sizes: list[int], resident: int, prefill: tuple[float, int, int, float]
-    ) -> None:
-        """Notes when the blocks that were not in the pool will be computed."""
+    def _compute(self, runs: list[int], sizes: list[int], resident: int, prefill: tuple[float, int, int, float]) -> int:
+        """Notes when the blocks that were not in the pool will be computed; from which run on there are such blocks."""
         now_s, hit, prompt, end_s = prefill
-        start = 0
-        for run, size in zip(runs, sizes, strict=True):
-            stop = start + size
-            if stop > resident:
-                last = min(stop * self.rule.block_tokens, prompt)
-                done_s = min(now_s + (last - hit) / self._service.prefill_tps, end_s)
-                self._computing[run] = (max(start, resident), now_s, hit, done_s)
-            start = stop
+        stop, new = sum(sizes), len(runs)
+        while stop > resident:
+            new -= 1
+            start = stop - sizes[new]
+            last = min(stop * self.rule.block_tokens, prompt)
+            done_s = min(now_s + (last - hit) / self._service.prefill_tps, end_s)
+            self._computing[runs[new]] = (max(start, resident), now_s, hit, done_s)
+            stop = start
+        return new
 
 
 def _summary(
     traffic: Traffic, replica: _Replica, kv_tokens: int, windows: int, caveats: tuple[Caveat, ...]
 ) -> Timeline:
-    prompt = np.array(replica.prompt, dtype=np.int64)
-    hits = np.array(replica.hit_tokens, dtype=np.int64)
-    computing = np.array(replica.computing_tokens, dtype=np.int64)
-    start_s, end_s = np.array(replica.start_s), np.array(replica.end_s)
+    prompt = np.asarray(replica.prompt, dtype=np.int64)
+    hits = np.frombuffer(replica.hit_tokens, dtype=np.int64)
+    computing = np.frombuffer(replica.computing_tokens, dtype=np.int64)
+    start_s, end_s = np.frombuffer(replica.start_s), np.frombuffer(replica.end_s)
     ran = ~np.isnan(start_s)
     known, total = traffic.tree is not None, int(prompt.sum())
     running = _Running(start_s[ran], end_s[ran], replica.running) if traffic.timed else None
@@ -328,8 +330,8 @@ class _Running:
     `start_s` rises, and `running` says how many ran when each had started.
     """
 
-    def __init__(self, start_s: Real, end_s: Real, running: Sequence[int]) -> None:
-        self._count = np.array(running, dtype=np.int64)
+    def __init__(self, start_s: Real, end_s: Real, running: array[int]) -> None:
+        self._count = np.frombuffer(running, dtype=np.int64)
         self._start_s, self._end_s = start_s, np.sort(end_s)
         self._starts_sum = np.concatenate(([0.0], np.cumsum(self._start_s)))
         self._ends_sum = np.concatenate(([0.0], np.cumsum(self._end_s)))
