@@ -109,3 +109,10 @@ def test_an_unknown_answer_is_not_invented() -> None:
         workload_of(log)
     assert failed.value.where == "test:2"
     assert failed.value.seen == "2 of 3 requests without output tokens"
+
+
+def test_an_answer_of_no_tokens_becomes_the_least_that_can_be_asked_for_and_is_said() -> None:
+    log = dataclasses.replace(a_log(["ab", "cd"]), output_tokens=np.array([0, 3]))
+    made = workload_of(log)
+    assert [request.output_tokens for request in made.requests] == [1, 3]
+    assert [caveat.code for caveat in made.caveats] == ["empty_answers"]

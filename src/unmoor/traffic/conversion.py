@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.core.errors import TrafficError
+from unmoor.core.evidence import Caveat
 from unmoor.core.traffic import Request, Segment, Workload
 from unmoor.traffic.log import UNKNOWN, Features, Grain, Names, Traffic
 from unmoor.traffic.tree import ROOT, PromptTree, TreeBuilder
@@ -18,14 +19,15 @@ def workload_of(traffic: Traffic) -> Workload:
     """The log as requests for prediction, load and synthesis; segments are the edges of its tree.
 
     Where the source's count of a prompt differs from the tree's (content told apart by bytes), the count is kept: its
-    last segments are cut, or a segment of its own is added. Raises TrafficError for a log without times, and for one
+    last segments are cut, or a segment of its own is added. An answer of 0 tokens (the request failed) becomes one of 1
+    token, which is the least that can be asked for, and a caveat says so (`empty_answers`). Raises TrafficError for a log without times, and for one
     that does not say how long an answer was, since neither can be invented.
     """
     _check(traffic)
     columns = zip(
         traffic.arrival_s.tolist(),
         traffic.input_tokens.tolist(),
-        traffic.output_tokens.tolist(),
+        np.maximum(traffic.output_tokens, 1).tolist(),
         _prompts(traffic),
         _spelled(traffic.session),
         _spelled(traffic.adapter),
@@ -49,7 +51,7 @@ def workload_of(traffic: Traffic) -> Workload:
         format=traffic.format,
         fingerprint=traffic.fingerprint,
         overlap_block_tokens=traffic.grain.tokens if traffic.grain is not None else None,
-        caveats=traffic.caveats,
+        caveats=(*traffic.caveats, *_empty_answers(traffic)),
     )
 
 
@@ -97,6 +99,14 @@ def _check(traffic: Traffic) -> None:
             expected="each request's output tokens",
             hint="`unmoor profile` reads it as it is; to load or predict, log responses with their usage block",
         )
+
+
+def _empty_answers(traffic: Traffic) -> tuple[Caveat, ...]:
+    count = int(np.count_nonzero(traffic.output_tokens == 0))
+    if not count:
+        return ()
+    text = f"{count:,} of {len(traffic):,} answers have 0 tokens: they are predicted and replayed as answers of 1 token."
+    return (Caveat(code="empty_answers", text=text),)
 
 
 def _prompts(traffic: Traffic) -> list[tuple[Segment, ...]]:

@@ -53,10 +53,7 @@ class Skipped:
         self.count += 1
         if len(self._first) < _REMEMBERED:
             self._first.append((number, broken))
-        fruitless = self.count > FEWEST_ALLOWED and not self._good
-        if self._most is None and (fruitless or self.count > self._allowed + _PATIENCE):
-            raise self._too_many()
-        if self._most is not None and self.count > self._most:
+        if self.count > self._allowed + (_PATIENCE if self._most is None else 0):
             raise self._too_many()
 
     def check(self) -> None:
@@ -69,8 +66,8 @@ class Skipped:
         """One caveat, `lines_skipped`, where any was."""
         if not self.count:
             return ()
-        were = "line was" if self.count == 1 else "lines were"
-        text = f"{self.count:,} of {self._read:,} lines read {were} broken and skipped; the first is {self.shown[0]}."
+        were = "was" if self.count == 1 else "were"
+        text = f"{self.count:,} of {self._read:,} lines {were} broken and skipped; the first is {self.shown[0]}."
         return (Caveat(code="lines_skipped", text=text),)
 
     @property
