@@ -1,27 +1,49 @@
-"""`unmoor generate`: reproducible traffic from a description."""
+"""`unmoor generate`: reproducible traffic from a description, or the twin of a log from its fingerprint."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from unmoor.core.traffic import Workload
+
 
 @click.command("generate")
-@click.argument("description", type=click.Path(path_type=Path))
+@click.argument("description", type=click.Path(path_type=Path), required=False)
 @click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="Where to write; else to stdout.")
 @click.option("--force", is_flag=True, help="Replace OUT though it holds something else.")
 @click.option("--json", "as_json", is_flag=True, help="Say as one JSON object what was written; needs -o.")
-def command(description: Path, output: Path | None, *, force: bool, as_json: bool) -> None:
-    """Make the traffic that DESCRIPTION (TOML) describes: the same bytes for the same description, anywhere."""
+@click.option(
+    "--twin",
+    metavar="FINGERPRINT",
+    type=click.Path(path_type=Path),
+    help="Instead of DESCRIPTION: copy the log behind this fingerprint, with invented words.",
+)
+@click.option("--seed", metavar="N", type=int, help="Of the twin's words: another seed, other words. [default: 0]")
+@click.option("--requests", metavar="N", type=int, help="Only the first N requests of the twin.")
+@click.option("--rate", metavar="RPS", type=float, help="The twin's mean rate: time is stretched, or drawn if unknown.")
+def command(
+    description: Path | None,
+    output: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+    twin: Path | None,
+    seed: int | None,
+    requests: int | None,
+    rate: float | None,
+) -> None:
+    """Make the traffic that DESCRIPTION (TOML) describes, or a twin: the same bytes for the same input, anywhere."""
     import hashlib
 
     import msgspec
 
-    from unmoor.cli.plan_files import read_text
-    from unmoor.core.errors import PlanError, UsageError
-    from unmoor.core.plan_text import read_description
-    from unmoor.traffic.synthesis import synthesise, to_jsonl
+    from unmoor.cli.out_file import PRIVATE, write_out
+    from unmoor.core.errors import UsageError
+    from unmoor.traffic.synthesis import to_jsonl
 
     if as_json and output is None:
         raise UsageError(
@@ -31,15 +53,18 @@ def command(description: Path, output: Path | None, *, force: bool, as_json: boo
             expected="-o OUT beside --json",
             hint="without --json the traffic itself goes to standard output",
         )
-    hint = "examples/agents/traffic.toml is one"
-    text = read_text(description, error=PlanError, expected="a description in TOML", hint=hint)
-    described = read_description(text, where=str(description))
-    workload = synthesise(described)
-    content = to_jsonl(workload, made_by={"verb": "unmoor generate", "description": msgspec.to_builtins(described)})
+    of_twins = {"--seed": seed, "--requests": requests, "--rate": rate}
+    _check(description, twin, of_twins)
+    workload, made_by = (
+        _twin(twin, seed=seed or 0, requests=requests, rate_rps=rate) if twin else _described(description or Path())
+    )
+    content = to_jsonl(workload, made_by={"verb": "unmoor generate", **made_by})
+    for caveat in workload.caveats:
+        click.echo(f"caveat: {caveat.text}", err=True)
     if output is None:
         click.echo(content, nl=False)
         return
-    written = _write(output, content, force=force)
+    written = write_out(output, [content], force=force, mode=PRIVATE if twin else 0o644)
     report = {
         "path": str(output),
         "written": written,
@@ -51,33 +76,52 @@ def command(description: Path, output: Path | None, *, force: bool, as_json: boo
     click.echo(msgspec.json.encode(report) if as_json else said)
 
 
-def _write(path: Path, content: bytes, *, force: bool) -> bool:
-    """Whether `path` was written: not when it holds `content` already. A file is whole or not there at all."""
-    import os
-    import secrets
+def _check(description: Path | None, twin: Path | None, of_twins: dict[str, float | None]) -> None:
+    """Raises UsageError unless there is one thing to make traffic from, with options that are meant for it."""
+    from math import isfinite
 
     from unmoor.core.errors import UsageError
 
-    hint = "-o names another file; --force replaces this one"
-    if path.exists() and not path.is_file():  # a device or a folder is never replaced, whoever may
+    if (description is None) == (twin is None):
         raise UsageError(
-            "is no file", where=str(path), seen="a folder or a device", expected="a file, or no file yet", hint=hint
+            "one thing to make traffic from is needed",
+            where="unmoor generate",
+            seen="neither" if description is None else "both a description and a fingerprint",
+            expected="DESCRIPTION.toml, or --twin FINGERPRINT",
+            hint="examples/agents/traffic.toml is a description; `unmoor profile LOG --fingerprint OUT` writes one",
         )
-    try:
-        if path.exists() and path.read_bytes() == content:
-            return False
-        if path.exists() and not force:
-            raise UsageError(
-                "will not be overwritten", where=str(path), seen="other content", expected="no file yet", hint=hint
-            )
-        target = path.resolve(strict=path.is_symlink())  # a link stays a link: what it names is written
-        part = target.with_name(f".unmoor-{secrets.token_hex(8)}.part")
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
-            file.write(content)
-        part.replace(target)
-    except OSError as failure:
-        seen = failure.strerror or type(failure).__name__
+    given = [name for name, value in of_twins.items() if value is not None]
+    if twin is None and given:
         raise UsageError(
-            "cannot be written", where=str(path), seen=seen, expected="a file in a folder that exists", hint=hint
-        ) from None
-    return True
+            "an option of twins",
+            where=given[0],
+            seen=f"{given[0]} beside a description",
+            expected="it beside --twin",
+            hint="a description has keys for these: seed, requests, rate_rps",
+        )
+    rate = of_twins["--rate"]
+    if rate is not None and not (isfinite(rate) and rate > 0):
+        raise UsageError("no rate", where="--rate", seen=str(rate), expected="requests per second, above 0")
+
+
+def _described(path: Path) -> tuple[Workload, dict[str, Any]]:
+    import msgspec
+
+    from unmoor.cli.plan_files import read_text
+    from unmoor.core.errors import PlanError
+    from unmoor.core.plan_text import read_description
+    from unmoor.traffic.synthesis import synthesise
+
+    hint = "examples/agents/traffic.toml is one"
+    text = read_text(path, error=PlanError, expected="a description in TOML", hint=hint)
+    described = read_description(text, where=str(path))
+    return synthesise(described), {"description": msgspec.to_builtins(described)}
+
+
+def _twin(path: Path, *, seed: int, requests: int | None, rate_rps: float | None) -> tuple[Workload, dict[str, Any]]:
+    from unmoor.cli.plan_files import open_traffic
+    from unmoor.traffic.twin import twin_of
+
+    traffic = open_traffic(path, format_name="fingerprint")
+    twin = twin_of(traffic, seed=seed, requests=requests, rate_rps=rate_rps)
+    return twin, {"twin_of": traffic.fingerprint, "seed": seed, "requests": requests, "rate_rps": rate_rps}

@@ -7,9 +7,9 @@ request after another: concurrency within a replica is `timeline`'s.
 - least-loaded: to the replica with the fewest requests running, of equals to the one that waited longest for a request.
   A request counts as running from the moment it is dealt (gateways that counted later sent slow prefills all to one
   replica), for the log's `took_s`, else for what the service would take with nothing cached.
-- session-sticky: to the replica that a hash of the session names, BLAKE2b modulo N. What is hashed is its number in the
+- session-sticky: to the replica that a hash of the session gives, BLAKE2b modulo N. What is hashed is its number in the
   order of the sessions' first requests, not its name, which a fingerprint of the log does not have. Rendezvous hashing
-  would deal as evenly: it differs only when N changes. Requests without a session are dealt round-robin among themselves.
+  would deal as evenly: it differs only when N changes. Requests without a session are dealt round-robin on their own.
 - prefix-aware: the rule of SMG's cache-aware policy, below, by what each replica's pool holds: as with KV events, for
   the router knows what was evicted. A router that guesses from what it sent serves less.
 """
