@@ -103,11 +103,11 @@ def test_runs_name_the_last_that_walked_there(prompts: list[str]) -> None:
     )
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 100)), max_size=70))
-def test_smaller_before(pairs: list[tuple[int, int]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 100)), max_size=70), st.integers(1, 80))
+def test_smaller_before(pairs: list[tuple[int, int]], chunk: int) -> None:
     key, weight = (np.array(column, dtype=np.int64) for column in (zip(*pairs, strict=True) if pairs else ((), ())))
     expected = [sum(w for k, w in pairs[:place] if k < pairs[place][0]) for place in range(len(pairs))]
-    assert smaller_before(key, weight).tolist() == expected
+    assert smaller_before(key, weight, keys=10, chunk=chunk).tolist() == expected
 
 
 def common(one: Sequence[object], other: Sequence[object]) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from unmoor.traffic.log import Names, Traffic
 from unmoor.traffic.runs import NEVER, Runs, Whole, runs_of
 from unmoor.traffic.stack_distance import CacheRule, Reuses, reuses_of
-from unmoor.traffic.tree import ROOT, PromptTree
+from unmoor.traffic.tree import NO_PARENT, ROOT, PromptTree
 
 
 class ShareOf(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,11 +101,14 @@ class Line:
 
 def line_of(reuses: Reuses) -> Line:
     """The hits of every capacity: a run of blocks adds its tokens a block, from its first place to its last."""
-    knots, back = np.unique(np.concatenate((reuses.place, reuses.place + reuses.count)), return_inverse=True)
-    turns = np.zeros(len(knots), dtype=np.int64)
-    np.add.at(turns, back, np.concatenate((reuses.tokens, -reuses.tokens)))
-    bends = np.flatnonzero(turns)
-    knots, slope = knots[bends], np.cumsum(turns[bends])
+    knots = np.concatenate((reuses.place, reuses.place + reuses.count))
+    turns = np.concatenate((reuses.tokens, -reuses.tokens))
+    order = np.argsort(knots)
+    knots, slope = knots[order], np.cumsum(turns[order], dtype=np.int64)
+    bends = np.append(knots[1:] != knots[:-1], True)[: len(knots)]
+    knots, slope = knots[bends], slope[bends]
+    bends = np.append(True, slope[1:] != slope[:-1])[: len(knots)]
+    knots, slope = knots[bends], slope[bends]
     tokens = np.zeros(len(knots), dtype=np.int64)
     np.cumsum(slope[:-1] * np.diff(knots), out=tokens[1:])
     return Line(knots=knots, tokens=tokens, slope=slope)
@@ -241,23 +244,19 @@ def parting_later(tree: PromptTree, nodes: NDArray[np.int32], tokens: int) -> tu
     nodes that reaches its length.
     """
     parent, end = tree.parent, tree.end
-    owner, ends = nodes.astype(np.int64), end[nodes]
+    owner, ends = nodes.copy(), end[nodes]
     while np.any(higher := (owner != ROOT) & (end[parent[owner]] + tokens >= ends)):
         owner[higher] = parent[owner[higher]]
-    inner = np.unique(parent[1:]).astype(np.int64)
-    marks = np.column_stack((np.concatenate((owner, inner)), np.concatenate((ends, end[inner] + tokens))))
-    marks = np.unique(np.concatenate((np.zeros((1, 2), dtype=np.int64), marks)), axis=0)
-    first = np.append(True, marks[1:, 0] != marks[:-1, 0])
-    above = np.arange(-1, len(marks) - 1)
-    last_of = np.zeros(len(parent), dtype=np.int64)
-    last_of[marks[:, 0]] = np.arange(len(marks))
-    above[first] = last_of[parent[marks[first, 0]]]
-    above[ROOT] = -1
-    place = _find_rows(marks, owner, ends)
-    return PromptTree(parent=above.astype(np.int32), end=marks[:, 1].copy()), place
-
-
-def _find_rows(marks: Whole, owner: Whole, ends: Whole) -> NDArray[np.int32]:
-    """Where each pair of owner and end stands among the sorted rows of `marks`."""
-    span = int(marks[:, 1].max()) + 1
-    return np.searchsorted(marks[:, 0] * span + marks[:, 1], owner * span + ends).astype(np.int32)
+    inner = np.unique(parent[1:])
+    span = int(end.max()) + tokens + 1  # a mark is an owner and a depth on its stretch, as one number
+    inner_marks = inner.astype(np.int64) * span + end[inner] + tokens
+    owner_marks = owner.astype(np.int64) * span + ends
+    marks = np.unique(np.concatenate((np.zeros(1, dtype=np.int64), inner_marks, owner_marks)))
+    owner_of, depth = marks // span, marks % span
+    first = np.append(True, owner_of[1:] != owner_of[:-1])
+    above = np.arange(-1, len(marks) - 1, dtype=np.int32)
+    last_of = np.zeros(len(parent), dtype=np.int32)
+    last_of[owner_of] = above + 1
+    above[first] = last_of[parent[owner_of[first]]]
+    above[ROOT] = NO_PARENT
+    return PromptTree(parent=above, end=depth), np.searchsorted(marks, owner_marks).astype(np.int32)

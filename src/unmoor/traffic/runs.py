@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,13 @@ from numpy.typing import NDArray
 from unmoor.traffic.tree import NO_PARENT, ROOT, PromptTree
 
 Whole = NDArray[np.int64]
+Column = NDArray[np.signedinteger[Any]]
+"""Whole numbers, as narrow as will hold them: a log of millions of requests has several runs a request."""
+
 NEVER = -1
 """In place of a request: none."""
+
+_NARROW = 2**31
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,10 +38,10 @@ class Runs:
     a request nobody has walked before.
     """
 
-    row: Whole
-    begin: Whole
-    end: Whole
-    by: Whole
+    row: Column
+    begin: Column
+    end: Column
+    by: Column
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,16 +49,15 @@ class HeavyPaths:
     """The tree cut into paths: `top[i]` is where node i's path begins, `visits[i]` how many requests walk node i."""
 
     top: NDArray[np.int32]
-    visits: Whole
+    visits: NDArray[np.int32]
 
 
 def runs_of(tree: PromptTree, nodes: NDArray[np.int32], salt: Whole | None = None) -> Runs:
     """The runs of requests that walk `tree` to `nodes`, one after another; under different salts nothing is shared."""
-    paths = heavy_paths(tree, nodes)
-    walk = _Walk(tree, paths)
+    walk = _Walk(tree, heavy_paths(tree, nodes))
     for rows in _groups(salt, len(nodes)):
-        walk.group(rows.tolist(), nodes[rows].tolist())
-    return walk.runs()
+        walk.group(rows, nodes[rows])
+    return walk.runs(sort=salt is not None)
 
 
 def _groups(salt: Whole | None, size: int) -> list[Whole]:
@@ -68,7 +73,7 @@ def heavy_paths(tree: PromptTree, nodes: NDArray[np.int32]) -> HeavyPaths:
     parent = tree.parent
     visits = walks(tree, nodes)
     heavy = np.full(len(parent), NO_PARENT, dtype=np.int32)
-    rising = np.argsort(visits, kind="stable")
+    rising = np.argsort(visits, kind="stable").astype(np.int32)
     rising = rising[rising != ROOT]
     heavy[parent[rising]] = rising  # of a node's children the last to be written stays: the most walked
     top = np.arange(len(parent), dtype=np.int32)
@@ -80,22 +85,22 @@ def heavy_paths(tree: PromptTree, nodes: NDArray[np.int32]) -> HeavyPaths:
     return HeavyPaths(top=top, visits=visits)
 
 
-def walks(tree: PromptTree, nodes: NDArray[np.int32]) -> Whole:
+def walks(tree: PromptTree, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
     """How many of the walks from the root to `nodes` pass through each node or end there."""
-    passed = np.bincount(nodes, minlength=len(tree)).astype(np.int64)
-    for level in reversed(levels(tree.parent)[1:]):
+    passed = np.bincount(nodes, minlength=len(tree)).astype(np.int32)
+    for level in reversed(_levels(tree.parent)[1:]):
         np.add.at(passed, tree.parent[level], passed[level])
     return passed
 
 
-def levels(parent: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+def _levels(parent: NDArray[np.int32]) -> list[NDArray[np.int32]]:
     """The nodes by their distance from the root, the root alone first."""
-    depth = (parent >= 0).astype(np.int64)
+    depth = (parent >= 0).astype(np.int32)
     above = np.maximum(parent, ROOT)
     while np.any(step := depth[above]):
         depth += step
         above = above[above]
-    order = np.argsort(depth, kind="stable")
+    order = np.argsort(depth, kind="stable").astype(np.int32)
     return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
 
 
@@ -103,6 +108,7 @@ class _Walk:
     """The requests so far as stacks, one a heavy path; all stacks are linked lists in the same columns."""
 
     def __init__(self, tree: PromptTree, paths: HeavyPaths) -> None:
+        tokens = "i" if int(tree.end.max()) < _NARROW else "q"
         self._parent = tree.parent.data
         self._end = tree.end.data
         self._top = paths.top.data
@@ -110,37 +116,35 @@ class _Walk:
         self._newest = array("i", [NEVER]) * len(tree)  # of the path that begins at a node
         self._older = array("i")
         self._by = array("i")
-        self._left_at = array("q")
-        self._found = (array("q"), array("q"), array("q"), array("q"))
+        self._left_at = array(tokens)
+        self._found = (array("i"), array(tokens), array(tokens), array("i"))
 
-    def group(self, rows: list[int], nodes: list[int]) -> None:
+    def group(self, rows: Whole, nodes: NDArray[np.int32]) -> None:
         """Walks requests that share among themselves only: the stacks of earlier groups count as empty."""
-        parent, end, top, visits = self._parent, self._end, self._top, self._visits
+        parent, top, visits = self._parent, self._top, self._visits
         bottom = len(self._by)
-        for row, node in zip(rows, nodes, strict=True):
-            below = node
-            while True:
-                path = top[below]
-                begin = end[parent[path]] if path != ROOT else 0
-                if visits[path] > 1 and end[below] > begin:
-                    self._visit(row, path, begin, end[below], bottom)
-                if path == ROOT:
-                    break
-                below = parent[path]
+        for row, node in zip(rows.data, nodes.data, strict=True):
+            stops = [node]  # the last node on each of its paths, the deepest first
+            while path := top[stops[-1]]:
+                stops.append(parent[path])
+            for stop in reversed(stops):
+                if visits[path := top[stop]] > 1:
+                    self._visit(row, path, stop, bottom)
 
-    def _visit(self, row: int, path: int, begin: int, leaves_at: int, bottom: int) -> None:
+    def _visit(self, row: int, path: int, stop: int, bottom: int) -> None:
         older, by, left_at = self._older, self._by, self._left_at
         at_row, at_begin, at_end, at_by = self._found
+        begin, leaves_at = self._end[self._parent[path]] if path else 0, self._end[stop]
         entry = self._newest[path]
         while entry >= bottom and begin < leaves_at:
             left = left_at[entry]
-            stop = min(left, leaves_at)
-            if stop > begin:
+            end = min(left, leaves_at)
+            if end > begin:
                 at_row.append(row)
                 at_begin.append(begin)
-                at_end.append(stop)
+                at_end.append(end)
                 at_by.append(by[entry])
-                begin = stop
+                begin = end
             if left > leaves_at:
                 break
             entry = older[entry]
@@ -149,12 +153,13 @@ class _Walk:
         by.append(row)
         left_at.append(leaves_at)
 
-    def runs(self) -> Runs:
-        """What was found, in order, runs that continue over the end of a path joined."""
-        row, begin, end, by = (np.array(column, dtype=np.int64) for column in self._found)
-        order = np.lexsort((begin, row))
-        row, begin, end, by = row[order], begin[order], end[order], by[order]
-        joins = np.zeros(len(row), dtype=np.bool_)
-        joins[1:] = (row[1:] == row[:-1]) & (by[1:] == by[:-1])
-        last = np.append(~joins[1:], True)[: len(row)]
-        return Runs(row=row[~joins], begin=begin[~joins], end=end[last], by=by[~joins])
+    def runs(self, *, sort: bool) -> Runs:
+        """What was found, in order, runs that continue over the end of a path joined. The walk is over then."""
+        row, begin, end, by = (np.frombuffer(column, dtype=column.typecode) for column in self._found)
+        if sort:
+            order = np.argsort(row, kind="stable")
+            row, begin, end, by = row[order], begin[order], end[order], by[order]
+        starts = np.ones(len(row), dtype=np.bool_)
+        starts[1:] = (row[1:] != row[:-1]) | (by[1:] != by[:-1])
+        last = np.append(starts[1:], True)[: len(row)]
+        return Runs(row=row[starts], begin=begin[starts], end=end[last], by=by[starts])

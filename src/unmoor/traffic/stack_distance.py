@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unmoor.traffic.runs import NEVER, Runs, Whole
+from unmoor.traffic.runs import NEVER, Column, Runs, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Reuses:
     more than `place` + 1, and so on. `row` is the request that reuses them.
     """
 
-    row: Whole
+    row: Column
     place: Whole
-    count: Whole
-    tokens: Whole
+    count: Column
+    tokens: Column
 
 
 def reuses_of(runs: Runs, lengths: Whole, same: Whole, rule: CacheRule) -> Reuses:
@@ -52,45 +52,88 @@ def reuses_of(runs: Runs, lengths: Whole, same: Whole, rule: CacheRule) -> Reuse
     the requests up to q; so one sum over earlier runs with smaller predecessor serves.
     """
     size = rule.block_tokens
+    touched = _touched(runs, size)
     blocks = lengths // size
-    row, by, first, stop = runs.row, runs.by, runs.begin // size, runs.end // size
-    tokens = np.full(len(row), size, dtype=np.int64)
     if rule.partial:
-        last = np.flatnonzero((lengths % size > 0) & (same != NEVER))
-        row, by = np.append(row, last), np.append(by, same[last])
-        first, stop = np.append(first, blocks[last]), np.append(stop, blocks[last] + 1)
-        tokens = np.append(tokens, lengths[last] % size)
-        blocks = blocks + (lengths % size > 0)
-    filled = np.flatnonzero(stop > first)
-    order = filled[np.lexsort((first[filled], row[filled]))]
-    row, by, first, stop, tokens = row[order], by[order], first[order], stop[order], tokens[order]
-    place = first + _since(row, by, stop - first, blocks)
+        touched = _with_partial(touched, lengths, same, size)
+        blocks = -(-lengths // size)
+    place = _since(touched, blocks)
+    place += touched.first
+    stop = touched.stop
     if rule.last_computed:
-        stop = np.minimum(stop, np.maximum(lengths - 1, 0)[row] // size)
-        served = stop > first
-        row, place, first, stop, tokens = row[served], place[served], first[served], stop[served], tokens[served]
-    return Reuses(row=row, place=place, count=stop - first, tokens=tokens)
+        stop = np.minimum(stop, (np.maximum(lengths - 1, 0) // size).astype(np.int32)[touched.row])
+    count = stop - touched.first
+    served = np.flatnonzero(count > 0)
+    return Reuses(row=touched.row[served], place=place[served], count=count[served], tokens=touched.tokens[served])
 
 
-def _since(row: Whole, by: Whole, count: Whole, blocks: Whole) -> Whole:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Touched:
+    """Runs of blocks, `first` to `stop` of request `row`, of `tokens` each, last touched by request `by`."""
+
+    row: Column
+    first: Column
+    stop: Column
+    by: Column
+    tokens: Column
+
+
+def _touched(runs: Runs, size: int) -> _Touched:
+    """The runs in full blocks: block k is shared as far as its last token is."""
+    first, stop = runs.begin // size, runs.end // size
+    filled = np.flatnonzero(stop > first)
+    tokens = np.full(len(filled), size, dtype=np.int32)
+    return _Touched(row=runs.row[filled], first=first[filled], stop=stop[filled], by=runs.by[filled], tokens=tokens)
+
+
+def _with_partial(touched: _Touched, lengths: Whole, same: Whole, size: int) -> _Touched:
+    """The last, partial block of each prompt is one more run, of the last that ended there too."""
+    last = np.flatnonzero((lengths % size > 0) & (same != NEVER))
+    place = lengths[last] // size
+    added = (last, place, place + 1, same[last], lengths[last] % size)
+    kept = (touched.row, touched.first, touched.stop, touched.by, touched.tokens)
+    columns = [np.concatenate(pair) for pair in zip(kept, added, strict=True)]
+    order = np.argsort(columns[0], kind="stable")  # behind its prompt's other runs
+    return _Touched(*(column[order] for column in columns))
+
+
+def _since(touched: _Touched, blocks: Whole) -> Whole:
     """For each run, the blocks first touched between `by` and `row` that are not on the path of `by`."""
-    old = np.bincount(row, weights=count, minlength=len(blocks)).astype(np.int64)
-    new = _sums_before(blocks - old)  # blocks that nobody touched before, of all requests before each
-    up_to = _sums_before(blocks)
-    since: Whole = new[row] + smaller_before(by, count) - up_to[by + 1]
+    count = touched.stop - touched.first
+    old = np.bincount(touched.row, weights=count, minlength=len(blocks)).astype(np.int64)
+    since = smaller_before(touched.by, count, keys=len(blocks))
+    since += _sums_before(blocks - old)[touched.row]  # blocks that nobody had touched, of all requests before each
+    since -= _sums_before(blocks)[1:][touched.by]
     return since
 
 
-def smaller_before(key: Whole, weight: Whole) -> Whole:
+_CHUNK = 1 << 16
+
+
+def smaller_before(key: Column, weight: Column, *, keys: int, chunk: int = _CHUNK) -> Whole:
     """For each place i, the sum of the weights at places before i whose key is smaller than that at i.
 
+    Keys are at least 0 and below `keys`. Chunk by chunk, so that memory stays at 8 bytes a key and 8 a place: what came
+    in earlier chunks is summed by key, what came in the same is sorted out within it.
+    """
+    owed = np.empty(len(key), dtype=np.int64)
+    earlier = np.zeros(keys, dtype=np.int64)
+    for start in range(0, len(key), chunk):
+        these, weights = key[start : start + chunk], weight[start : start + chunk]
+        owed[start : start + chunk] = _smaller_within(these, weights)
+        if start:
+            owed[start : start + chunk] += _sums_before(earlier)[these]
+        np.add.at(earlier, these, weights)
+    return owed
+
+
+def _smaller_within(key: Column, weight: Column) -> Whole:
+    """The same of few places, in O(n log n) whole-array steps.
+
     A merge of all halves, quarters, ... at once: from the order of keys, places are parted by their highest bit, then
-    within each part by the next, and at each bit a place with a 1 is owed the weight of those with a 0 that precede it.
-    O(n log n) in whole-array steps.
+    within each part by the next; at each bit a place with a 1 is owed the weight of those with a 0 that precede it.
     """
     size = len(key)
-    if not size:
-        return np.zeros(0, dtype=np.int64)
     index = np.arange(size)
     place = index[::-1][np.argsort(key[::-1], kind="stable")]  # of equal keys the later first: they owe it nothing
     owed = np.zeros(size, dtype=np.int64)
@@ -108,7 +151,7 @@ def smaller_before(key: Whole, weight: Whole) -> Whole:
     return owed
 
 
-def _sums_before(column: NDArray[np.bool_] | Whole) -> Whole:
+def _sums_before(column: NDArray[np.bool_] | Column) -> Whole:
     """One longer than the column: at i, the sum of all before i."""
     sums = np.zeros(len(column) + 1, dtype=np.int64)
     np.cumsum(column, out=sums[1:])
