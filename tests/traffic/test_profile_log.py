@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unmoor.core.plan import SyntheticTraffic
+from unmoor.traffic.log import Traffic
+from unmoor.traffic.profile import EngineBlocks, Fleet, Question, dense_curves, grid, profile_log
+from unmoor.traffic.readers import read_traffic
+from unmoor.traffic.reuse import curve_of
+from unmoor.traffic.synthesis import synthesise, to_jsonl
+
+CONTRACT = (
+    "requests",
+    "skipped_lines",
+    "duration_s",
+    "input_tokens",
+    "output_tokens",
+    "arrivals",
+    "prefix_overlap",
+    "prefix_overlap_blocks",
+    "hit_rate_curve",
+    "engines",
+    "replicas",
+    "shared_prefixes",
+    "breakers",
+    "caveats",
+)
+ENGINES = {
+    "fine": EngineBlocks(block_tokens=1, prefix_caching=True),
+    "coarse": EngineBlocks(block_tokens=64, prefix_caching=False),
+}
+SHARED = synthesise(
+    SyntheticTraffic(
+        requests=60, rate_rps=2, input_tokens=400, output_tokens=20, shared_prefix_tokens=300, groups=3, seed=1
+    )
+)
+
+
+def agents() -> Traffic:
+    return read_traffic(to_jsonl(SHARED), where="agents")
+
+
+def blocks(*rows: tuple[int, list[int]]) -> Traffic:
+    lines = (
+        f'{{"timestamp": {1000 * n}, "input_length": {size}, "output_length": 1, "hash_ids": {ids}}}'
+        for n, (size, ids) in enumerate(rows)
+    )
+    return read_traffic("\n".join(lines).encode(), where="blocks")
+
+
+def test_the_json_begins_with_the_keys_of_the_contract_in_its_order() -> None:
+    made = msgspec.json.decode(msgspec.json.encode(profile_log(agents(), Question(engines=ENGINES))))
+    assert tuple(made)[: len(CONTRACT)] == CONTRACT
+    assert set(made["input_tokens"]) == {"total", "mean", "p50", "p95", "max"}
+    assert set(made["arrivals"]) == {"rps", "interarrival_cv"}
+    assert {"kv_tokens", "hit_rate"} <= set(made["hit_rate_curve"][0])
+    assert {"block_tokens", "hit_rate_curve"} <= set(made["engines"]["fine"])
+    assert {"n", "routing", "hit_rate"} <= set(made["replicas"][0])
+    assert {"tokens", "requests", "tokens_saved"} <= set(made["shared_prefixes"][0])
+
+
+def test_overlap_is_what_the_description_makes_it() -> None:
+    seen = profile_log(agents(), Question(engines=ENGINES))
+    total = sum(request.input_tokens for request in SHARED.requests)
+    assert seen.prefix_overlap == pytest.approx((60 - 3) * 300 / total)
+    assert seen.shared_prefixes is not None
+    assert sum(edge.tokens_saved for edge in seen.shared_prefixes) == (60 - 3) * 300
+    assert seen.hit_rate_curve[-1].hit_rate == pytest.approx(seen.prefix_overlap)
+    assert seen.engines["coarse"].ideal is not None
+    assert seen.engines["coarse"].ideal.value == pytest.approx((60 - 3) * 256 / total)
+
+
+def test_capacities_are_those_that_were_asked_for() -> None:
+    seen = profile_log(agents(), Question(kv_tokens=(5000, 600, 900), block_tokens=16, engines=ENGINES))
+    assert [point.kv_tokens for point in seen.hit_rate_curve] == [5000, 600, 900]
+    assert seen.curve_block_tokens == 16
+    assert seen.replicas is not None
+    assert {row.kv_tokens for row in seen.replicas} == {900}  # the middle one
+    assert {row.n for row in seen.replicas} == {2, 4, 8}
+
+
+def test_the_fleets_of_a_plan_are_looked_at_unless_something_else_was_asked_for() -> None:
+    fleets = (Fleet(replicas=3, kv_tokens=700), Fleet(replicas=1, kv_tokens=2000))
+    seen = profile_log(agents(), Question(fleets=fleets))
+    assert seen.replicas is not None
+    assert seen.timeline is not None
+    assert {(row.n, row.kv_tokens) for row in seen.replicas} == {(3, 700), (1, 2000)}
+    assert seen.timeline.kv_tokens == 2000
+    asked = profile_log(agents(), Question(fleets=fleets, replicas=(5,)))
+    assert asked.replicas is not None
+    assert {row.n for row in asked.replicas} == {5}
+
+
+def test_a_block_coarser_than_an_engines_gives_a_range_and_no_value() -> None:
+    seen = profile_log(blocks((1000, [1, 2]), (1024, [1, 3]), (512, [1])), Question(engines=ENGINES))
+    point = seen.engines["fine"].hit_rate_curve[-1]
+    assert point.hit_rate is None
+    assert point.low is not None
+    assert point.high is not None
+    assert point.low < point.high
+    assert seen.prefix_overlap == pytest.approx(1024 / 2536)
+    assert "overlap_in_blocks" in {caveat.code for caveat in seen.caveats}
+
+
+def test_a_log_that_says_nothing_of_content_has_unknowns_and_no_zeros() -> None:
+    traffic = read_traffic(b"arrival_s,input_tokens,output_tokens\n0,10,1\n5,20,2\n", where="x")
+    seen = profile_log(traffic, Question(kv_tokens=(100,), engines=ENGINES))
+    assert (seen.prefix_overlap, seen.prefix_overlap_blocks) == (None, None)
+    assert (seen.replicas, seen.shared_prefixes, seen.breakers, seen.timeline) == (None, None, None, None)
+    assert [point.hit_rate for point in seen.hit_rate_curve] == [None]
+    assert [point.hit_rate for point in seen.engines["fine"].hit_rate_curve] == [None]
+    assert "content_unknown" in {caveat.code for caveat in seen.caveats}
+
+
+def test_one_request_has_no_rate_and_nothing_before_it() -> None:
+    seen = profile_log(blocks((512, [1])), Question(engines=ENGINES))
+    assert (seen.requests, seen.duration_s, seen.arrivals.rps) == (1, 0.0, None)
+    assert seen.prefix_overlap == 0.0
+    assert all(point.hit_rate == 0.0 for point in seen.hit_rate_curve)
+
+
+def test_nothing_shared_still_has_a_curve_and_it_is_flat() -> None:
+    seen = profile_log(blocks(*((512, [n]) for n in range(9))), Question())
+    assert seen.hit_rate_curve
+    assert {point.hit_rate for point in seen.hit_rate_curve} == {0.0}
+
+
+def test_adapters_share_no_cache_and_the_overlap_within_each_is_said() -> None:
+    row = '{"arrival_s":%d,"input_tokens":100,"output_tokens":1,"segments":[["a",100]],"adapter":"%s"}'
+    rows = ['{"unmoor_traffic":1,"overlap_block_tokens":1}', *(row % (n, name) for n, name in enumerate("xyxy"))]
+    seen = profile_log(read_traffic("\n".join(rows).encode(), where="x"), Question(kv_tokens=(1000,), engines=ENGINES))
+    assert seen.prefix_overlap == 0.75
+    assert seen.overlap_within == {"adapter": 0.5}
+    assert seen.hit_rate_curve[0].hit_rate == pytest.approx(0.5)
+    assert seen.engines["fine"].hit_rate_curve[0].hit_rate == pytest.approx(0.495)
+
+
+@given(st.lists(st.tuples(st.integers(1, 2000), st.integers(0, 3)), min_size=1, max_size=12))
+def test_a_grid_is_round_rises_and_ends_where_all_is_served(rows: list[tuple[int, int]]) -> None:
+    traffic = blocks(*((size, [group, *range(100, 100 + -(-size // 512) - 1)]) for size, group in rows))
+    curve = curve_of(traffic)
+    sizes = grid(curve)
+    assert curve is not None
+    assert list(sizes) == sorted(set(sizes))
+    assert all(str(size).rstrip("0") in {"1", "2", "5"} for size in sizes)
+    assert curve.at(sizes[-1]).low == curve.ideal.low
+
+
+def test_curves_to_draw_span_the_capacities_and_agree_with_them() -> None:
+    traffic, question = agents(), Question(engines=ENGINES)
+    report = profile_log(traffic, question)
+    curves = dense_curves(traffic, question, report)
+    assert set(curves) == {"", "fine", "coarse"}
+    assert curves[""][-1].hit_rate == report.hit_rate_curve[-1].hit_rate
+    assert curves["coarse"][0].kv_tokens == report.hit_rate_curve[0].kv_tokens
+    assert dense_curves(traffic, Question(kv_tokens=(5,)), profile_log(traffic, Question(kv_tokens=(5,)))) == {}
+
+
+@pytest.mark.trace
+def test_the_real_mooncake_trace_has_its_known_answers(mooncake_trace: Path) -> None:
+    traffic = read_traffic(mooncake_trace.read_bytes(), where="mooncake")
+    asked = (500_000, 1_300_000, 3_000_000, 10_000_000, 30_000_000)
+    seen = profile_log(traffic, Question(kv_tokens=asked, replicas=(2,)))
+    assert seen.prefix_overlap == pytest.approx(0.374, abs=0.0005)
+    assert seen.prefix_overlap_blocks == pytest.approx(0.366, abs=0.0005)
+    rates = [point.hit_rate for point in seen.hit_rate_curve]
+    assert rates == pytest.approx([0.045, 0.061, 0.139, 0.291, 0.366], abs=0.0005)
