@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
 from itertools import accumulate
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from unmoor.core.errors import TrafficError, UsageError
-from unmoor.core.evidence import Caveat
+from unmoor.core.errors import UsageError
 from unmoor.core.traffic import Request, Segment, Workload
-from unmoor.traffic.log import UNKNOWN, Names, Traffic
+from unmoor.traffic.conversion import workload_of
+from unmoor.traffic.log import Names, Traffic
 from unmoor.traffic.synthesis import gamma, stream
 
 _FEWEST_FOR_A_RATE = 2
@@ -23,41 +27,21 @@ def twin_of(traffic: Traffic, *, seed: int = 0, requests: int | None = None, rat
     The structure is copied, not drawn: every capacity's hit rate is the log's own at its grain. `seed` gives the names
     of prompts' segments, and so the words that stand for them. `requests` takes the first ones only. `rate_rps`
     stretches time so that this is the mean rate; where the log has no times, arrivals are drawn at it (Poisson, by
-    `seed`). An answer of no tokens becomes one of one, which is the least that an engine can be asked for.
+    `seed`). Lengths that cannot be asked of an engine are fitted as `workload_of` does.
 
     Raises UsageError for more requests than there are, and for a log without times where no rate is given; TrafficError
     where the log does not say how long answers were.
     """
-    count = _count(traffic, requests)
-    if np.any(traffic.output_tokens[:count] == UNKNOWN):
-        raise TrafficError(
-            "no lengths of answers",
-            where=traffic.source,
-            seen="requests of which the log says nothing of the answer",
-            expected="a fingerprint of a log with answers' lengths",
-            hint="a twin is sent to engines, which must be told how much to answer",
-        )
-    segments, names = _segments(traffic, seed), [_renamed(traffic, kind) for kind in ("session", "adapter", "schema")]
-    twins = tuple(
-        Request(
-            arrival_s=arrival_s,
-            input_tokens=(tokens := int(traffic.input_tokens[row])),
-            output_tokens=max(1, int(traffic.output_tokens[row])),
-            segments=segments(int(traffic.node[row]), tokens),
-            session=names[0](row),
-            adapter=names[1](row),
-            schema=names[2](row),
-        )
-        for row, arrival_s in enumerate(_arrivals(traffic, count, rate_rps, seed))
-    )
-    made_from = f"twin/{traffic.fingerprint}/{seed}/{count}/{rate_rps}"
-    return Workload(
-        requests=twins,
+    first = _first(traffic, _count(traffic, requests))
+    timed = replace(first, arrival_s=_arrivals(first, rate_rps, seed))
+    workload = workload_of(timed)
+    made_from = f"twin/{traffic.fingerprint}/{seed}/{len(first)}/{rate_rps}"
+    return msgspec.structs.replace(
+        workload,
+        requests=tuple(_named_anew(workload.requests, seed)),
         source=f"twin of {traffic.source}",
         format="twin",
         fingerprint=hashlib.sha256(made_from.encode()).hexdigest(),
-        overlap_block_tokens=traffic.grain.tokens if traffic.grain else None,
-        caveats=_caveats(traffic, count),
     )
 
 
@@ -75,12 +59,34 @@ def _count(traffic: Traffic, requests: int | None) -> int:
     return requests
 
 
-def _arrivals(traffic: Traffic, count: int, rate_rps: float | None, seed: int) -> Sequence[float]:
+def _first(traffic: Traffic, count: int) -> Traffic:
+    """The first requests, with names that say no more than that they differ."""
+    return replace(
+        traffic,
+        arrival_s=traffic.arrival_s[:count],
+        input_tokens=traffic.input_tokens[:count],
+        output_tokens=traffic.output_tokens[:count],
+        took_s=traffic.took_s[:count],
+        node=traffic.node[:count],
+        line=traffic.line[:count],
+        session=_numbered(traffic.session, count, "session"),
+        tenant=_numbered(traffic.tenant, count, "tenant"),
+        adapter=_numbered(traffic.adapter, count, "adapter"),
+        schema=_numbered(traffic.schema, count, None),
+    )
+
+
+def _numbered(names: Names, count: int, stem: str | None) -> Names:
+    """The column with a number for a name, after `stem`, or the part of the name that says a schema's kind."""
+    stems = (stem or name.partition(":")[0] for name in names.names)
+    return Names(code=names.code[:count], names=tuple(f"{stem}-{number}" for number, stem in enumerate(stems)))
+
+
+def _arrivals(traffic: Traffic, rate_rps: float | None, seed: int) -> NDArray[np.float64]:
     """When the requests come: as in the log, stretched to the rate, or drawn where the log has no times to stretch."""
-    if traffic.timed and rate_rps is None:
-        arrivals: list[float] = traffic.arrival_s[:count].tolist()
-        return arrivals
     if rate_rps is None:
+        if traffic.timed:
+            return traffic.arrival_s
         raise UsageError(
             "the log behind the fingerprint has no times",
             where="--twin",
@@ -88,48 +94,20 @@ def _arrivals(traffic: Traffic, count: int, rate_rps: float | None, seed: int) -
             expected="--rate beside it",
             hint="--rate 2 draws arrivals at a mean of 2 requests per second",
         )
-    last_s = float(traffic.arrival_s[count - 1]) if traffic.timed else 0.0
-    if last_s > 0 and count >= _FEWEST_FOR_A_RATE:
-        stretch = (count - 1) / rate_rps / last_s
-        return [round(at_s * stretch, 6) for at_s in traffic.arrival_s[:count].tolist()]
-    gap = stream(seed, "gap")
-    return [round(at_s, 6) for at_s in accumulate((gamma(gap, 1.0) / rate_rps for _ in range(count - 1)), initial=0.0)]
+    gaps = len(traffic) - 1
+    if len(traffic) >= _FEWEST_FOR_A_RATE and traffic.duration_s:
+        return np.round(traffic.arrival_s * (gaps / rate_rps / traffic.duration_s), 6)
+    draw = stream(seed, "gap")
+    drawn = accumulate((gamma(draw, 1.0) / rate_rps for _ in range(gaps)), initial=0.0)
+    return np.array([round(at_s, 6) for at_s in drawn])
 
 
-def _segments(traffic: Traffic, seed: int) -> Callable[[int, int], tuple[Segment, ...]]:
-    """What gives the segments of the prompt that ends at a node: one a node of its path, named by seed and node."""
-    if traffic.tree is None:
-        return lambda node, tokens: ()  # noqa: ARG005 - nothing is known of content
-    tree = traffic.tree
-    start, end = tree.end[tree.parent], tree.end
+def _named_anew(requests: Iterable[Request], seed: int) -> Iterable[Request]:
+    """The requests with the seed in the names of their segments: other names are other words."""
 
-    def segments(node: int, tokens: int) -> tuple[Segment, ...]:
-        """They add up to the source's count; where the tree, by bytes, has another, the last one makes up for it."""
-        path = [above for above in tree.path(node) if start[above] < tokens]
-        if not path:
-            return (Segment(f"{seed}.{node}.own", tokens),)
-        whole = [Segment(f"{seed}.{above}", int(end[above] - start[above])) for above in path[:-1]]
-        return (*whole, Segment(f"{seed}.{path[-1]}", int(tokens - start[path[-1]])))
+    @cache
+    def renamed(segment: Segment) -> Segment:
+        return Segment(name=f"{seed}.{segment.name}", tokens=segment.tokens)
 
-    return segments
-
-
-def _renamed(traffic: Traffic, kind: str) -> Callable[[int], str | None]:
-    """What gives a row's name in a column: a number, after the column's kind or the schema's."""
-    names: Names = getattr(traffic, kind)
-    stems = [name.partition(":")[0] if kind == "schema" else kind for name in names.names]
-    new = [f"{stem}-{number}" for number, stem in enumerate(stems)]
-
-    def name(row: int) -> str | None:
-        code = int(names.code[row])
-        return None if code == UNKNOWN else new[code]
-
-    return name
-
-
-def _caveats(traffic: Traffic, count: int) -> tuple[Caveat, ...]:
-    empty = int(np.count_nonzero(traffic.output_tokens[:count] == 0))
-    if not empty:
-        return ()
-    text = f"{empty:,} answers of no tokens stand as answers of one, the least that an engine can be asked for."
-    return (Caveat(code="empty_answers", text=text),)
+    for request in requests:
+        yield msgspec.structs.replace(request, segments=tuple(map(renamed, request.segments)))
