@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from unmoor.cli.symbol_file import SymbolFile
 from unmoor.core.errors import PlanError, TrafficError, UserError
 from unmoor.core.plan import Plan
 from unmoor.core.plan_text import read_plan
@@ -18,7 +19,6 @@ from unmoor.traffic.conversion import workload_of
 from unmoor.traffic.log import Traffic
 from unmoor.traffic.readers import Cutter, LogFile, Source, Watch, read_traffic
 from unmoor.traffic.synthesis import synthesise
-from unmoor.traffic.tree import SymbolStore
 
 STANDARD_INPUT = "-"
 _LOG = "a request log or trace"
@@ -102,16 +102,16 @@ def open_traffic(
     cutter: Cutter | None = None,
     most_broken: int | None = None,
     watch: Watch | None = None,
-    store: SymbolStore | None = None,
 ) -> Traffic:
     """The log in the file or folder `path`, or from standard input for `-`, streaming; the rest as for `read_traffic`.
 
-    Of a folder, all files below it are read, in the order of their names; hidden ones are passed over.
+    Of a folder, all files below it are read, in the order of their names; hidden ones are passed over. The hashes of a
+    log that is larger than memory go to a temporary file.
 
     Raises TrafficError for one that is missing or cannot be read as traffic.
     """
     where = shown(path)
-    with _log_files(path) as source:
+    with _log_files(path) as source, SymbolFile() as store:
         return read_traffic(
             source,
             where=where,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ _BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_PIECES = 65_536
 _NAN = float("nan")
 _Kind = TypeVar("_Kind", bound=np.generic)
+_DTYPES: dict[str, type[np.generic]] = {"d": np.float64, "q": np.int64, "i": np.int32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +52,7 @@ class _NameColumn:
         self._codes.append(UNKNOWN if name is None else self._code_of.setdefault(name, len(self._code_of)))
 
     def column(self, order: NDArray[np.int64] | None) -> Names:
-        codes = np.array(self._codes, dtype=np.int32)
-        return Names(code=_sorted(codes, order), names=tuple(self._code_of))
+        return Names(code=_sorted(_column(self._codes), order), names=tuple(self._code_of))
 
 
 class Collector:
@@ -88,11 +88,11 @@ class Collector:
         """All that was taken, in order of arrival."""
         self._flush()
         sizes = self._sizes()
-        at_s, order, late = _in_order(np.array(self._at_s))
+        at_s, order, late = _in_order(_column(self._at_s))
 
         tree = None if self._first is None or self._first.content is None else self._tree.build()
         grain = told.grain
-        inputs, outputs = np.array(self._input), np.array(self._output)
+        inputs, outputs = _column(self._input), _column(self._output)
         if sizes is not None:
             grain = sizes.grain
             tree = sizes.in_tokens(tree) if tree else None
@@ -101,9 +101,9 @@ class Collector:
             arrival_s=at_s,
             input_tokens=_sorted(inputs, order),
             output_tokens=_sorted(outputs, order),
-            took_s=_sorted(np.array(self._took_s), order),
-            node=_sorted(np.array(self._node, dtype=np.int32), order),
-            line=_sorted(np.array(self._line), order),
+            took_s=_sorted(_column(self._took_s), order),
+            node=_sorted(_column(self._node), order),
+            line=_sorted(_column(self._line), order),
             session=self._session.column(order),
             tenant=self._tenant.column(order),
             adapter=self._adapter.column(order),
@@ -185,10 +185,10 @@ class Collector:
             return None
         return TextSizes(
             cutter=self._cutter,
-            of_prompts=np.array(self._text_size),
-            of_answers=np.array(self._answer_bytes),
+            of_prompts=_column(self._text_size),
+            of_answers=_column(self._answer_bytes),
             prompt_bytes=self._text_bytes,
-            counted=np.array(self._input),
+            counted=_column(self._input),
         )
 
 
@@ -201,6 +201,11 @@ def _by_bytes() -> Cutter:
     from unmoor.traffic.pieces import BytesCutter  # noqa: PLC0415 - it imports this package's contract
 
     return BytesCutter(b"")
+
+
+def _column(values: array[Any]) -> NDArray[Any]:
+    """The array's own memory, which must not grow any more, as a column."""
+    return np.frombuffer(values, dtype=_DTYPES[values.typecode]) if values else np.empty(0, _DTYPES[values.typecode])
 
 
 def _sorted(values: NDArray[_Kind], order: NDArray[np.int64] | None) -> NDArray[_Kind]:
