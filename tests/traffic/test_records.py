@@ -154,6 +154,11 @@ def test_an_array_that_ends_early_or_late_says_so() -> None:
     assert isinstance(late[2], Broken)
 
 
+@pytest.mark.parametrize("line", [b"[2026-11-30 12:00:00] INFO", b"[INFO] x", b"[1, 2]"])
+def test_a_line_that_begins_with_a_bracket_makes_no_array(line: bytes) -> None:
+    assert records(line + b"\n" + line) == [(1, line + b"\n"), (2, line)]
+
+
 def test_an_element_that_is_too_long_is_passed_over() -> None:
     text = b'["' + b"x" * 90 + b'", "short"]'
     assert list(elements((text[at : at + 7] for at in range(0, len(text), 7)), longest=20)) == [92, b'"short"']

@@ -110,7 +110,7 @@ def open_traffic(
 
     Raises TrafficError for one that is missing or cannot be read as traffic.
     """
-    where = shown(path)
+    where = "standard input" if str(path) == STANDARD_INPUT else shown(path)
     with _log_files(path) as source, SymbolFile() as store:
         return read_traffic(
             source,

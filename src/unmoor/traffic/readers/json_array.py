@@ -7,13 +7,11 @@ from collections.abc import Iterator
 
 from unmoor.traffic.readers.contract import Broken
 
-# Outside of strings these matter, commas only between elements; inside a string, only what ends it. Possessive, so that
-# a long text is one step.
+# Outside of strings these matter, commas only between elements.
 _BETWEEN = re.compile(rb'["{}\[\],]')
 _WITHIN = re.compile(rb'["{}\[\]]')
-_INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-_QUOTE, _COMMA = ord('"'), ord(",")
-_OPEN, _CLOSE = frozenset(b"{["), frozenset(b"}]")
+_QUOTE, _COMMA, _BACKSLASH = ord('"'), ord(","), ord("\\")
+_OPEN = frozenset(b"{[")
 
 
 def elements(chunks: Iterator[bytes], *, longest: int) -> Iterator[bytes | int | Broken]:
@@ -78,14 +76,13 @@ class _Splitter:
         if self._escaped:
             self._escaped = False
             place += 1
-        end = _INSIDE.match(chunk, place).end()  # type: ignore[union-attr] # it matches nothing, too
-        if end >= len(chunk):
-            return len(chunk)
-        if chunk[end] == _QUOTE:
-            self._in_string = False
-        else:  # a backslash that is the chunk's last byte
-            self._escaped = True
-        return end + 1
+        while (end := chunk.find(b'"', place)) >= 0:
+            if not _backslashes_before(chunk, end, place) % 2:
+                self._in_string = False
+                return end + 1
+            place = end + 1
+        self._escaped = _backslashes_before(chunk, len(chunk), place) % 2 == 1
+        return len(chunk)
 
     def _element(self, rest: bytes, *, last: bool = False) -> Iterator[bytes | int]:
         self._keep(rest)
@@ -107,3 +104,10 @@ class _Splitter:
     def _forget(self) -> None:
         self._held = bytearray()
         self._size = 0
+
+
+def _backslashes_before(chunk: bytes, end: int, start: int) -> int:
+    place = end
+    while place > start and chunk[place - 1] == _BACKSLASH:
+        place -= 1
+    return end - place

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator
 from typing import BinaryIO, TypeGuard, cast
@@ -20,6 +21,7 @@ LONGEST_RECORD_BYTES = 64 * 1024 * 1024
 """A line or an object beyond it is broken: it is passed over without being held."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ARRAY = re.compile(rb"\s*\[\s*([]{[\"]|$)")  # many a plain line begins with a time or a level in brackets
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 Source = bytes | BinaryIO | Iterable[LogFile]
@@ -29,8 +31,8 @@ Row = tuple[int, bytes | Broken]
 class Records:
     """The records of a log with their numbers, which count on from file to file; blank lines are no records.
 
-    A record that is too long or not UTF-8 comes as what is broken about it. A file whose first character is [ is a
-    JSON array; its objects are counted instead of lines.
+    A record that is too long or not UTF-8 comes as what is broken about it. A file that begins like a JSON
+    array of objects is one, and its objects are counted instead of lines.
     """
 
     def __init__(self, source: Source, *, where: str, longest: int = LONGEST_RECORD_BYTES) -> None:
@@ -78,7 +80,7 @@ class Records:
             raise _not_utf8(file.name)
         if head.startswith(_BYTE_ORDER_MARK):
             reader.read(len(_BYTE_ORDER_MARK))
-        if head.removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] == b"[":
+        if _ARRAY.match(head.removeprefix(_BYTE_ORDER_MARK)):
             self._arrays.add(len(self._names) - 1)
             yield from self._objects(reader)
         else:
