@@ -41,6 +41,10 @@ class Reuses:
     count: Column
     tokens: Column
 
+    def of_rows(self, kept: NDArray[np.bool_]) -> Reuses:
+        """Those of some requests: `kept` is one boolean a run."""
+        return Reuses(row=self.row[kept], place=self.place[kept], count=self.count[kept], tokens=self.tokens[kept])
+
 
 def reuses_of(runs: Runs, lengths: Whole, same: Whole, rule: CacheRule) -> Reuses:
     """The reused blocks of prompts of `lengths` tokens, placed in the stack.
@@ -63,8 +67,7 @@ def reuses_of(runs: Runs, lengths: Whole, same: Whole, rule: CacheRule) -> Reuse
     if rule.last_computed:
         stop = np.minimum(stop, (np.maximum(lengths - 1, 0) // size).astype(np.int32)[touched.row])
     count = stop - touched.first
-    served = np.flatnonzero(count > 0)
-    return Reuses(row=touched.row[served], place=place[served], count=count[served], tokens=touched.tokens[served])
+    return Reuses(row=touched.row, place=place, count=count, tokens=touched.tokens).of_rows(count > 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
