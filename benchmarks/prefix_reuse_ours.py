@@ -32,7 +32,7 @@ def ours_in_blocks(trace: Path) -> Told:
                 nodes.extend(builder.add(cut.chain, cut.ends) for cut in chains.cuts())
         tree, ends = builder.build(), np.array(nodes)
         curve = reuse.hit_curve(tree, ends, grain_tokens=BLOCK)
-    reused = reuse.reuses(tree, ends, curve.rule)
+    reused = reuse.walked(tree, ends).reuses(curve.rule)
     counted = reuse.line_of(reused.of_rows(reused.row >= len(rows) // 2))
     return clock.told(
         sum(len(ids) for ids, _ in rows),

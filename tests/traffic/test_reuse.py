@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pool_simulation import hit_tokens, tree_of
 
-from unmoor.traffic.reuse import curve_by_rule, parting_later
+from unmoor.traffic.parting import parting_later
+from unmoor.traffic.reuse import curve_by_rule
 from unmoor.traffic.runs import runs_of
 from unmoor.traffic.stack_distance import CacheRule, smaller_before
 
@@ -26,7 +27,7 @@ def logs(draw: st.DrawFn, least: int = 0) -> list[str]:
 rules = st.builds(CacheRule, st.integers(1, 5), st.booleans(), st.booleans())
 
 
-@settings(max_examples=600)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_the_curve_is_what_a_direct_simulation_finds_at_every_capacity(data: st.DataObject) -> None:
     prompts = data.draw(logs())
@@ -56,7 +57,7 @@ def test_the_curve_is_what_a_direct_simulation_finds_at_every_capacity(data: st.
         assert curve.hit_tokens_at(curve.working_set_tokens - 1) < curve.certain.most
 
 
-@settings(max_examples=300)
+@settings(max_examples=150, deadline=None)
 @given(logs(), st.integers(2, 4), rules)
 def test_the_truth_lies_within_the_bounds_of_a_log_that_is_coarser(
     prompts: list[str], grain: int, rule: CacheRule

@@ -8,16 +8,19 @@ the truth lies between the two curves, at every capacity.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.traffic.log import Names, Traffic
+from unmoor.traffic.parting import parting_later
 from unmoor.traffic.runs import NEVER, Runs, Whole, runs_of
 from unmoor.traffic.stack_distance import CacheRule, Reuses, reuses_of
-from unmoor.traffic.tree import NO_PARENT, ROOT, PromptTree
+from unmoor.traffic.tree import PromptTree
 
 
 class ShareOf(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,15 +69,13 @@ def ideal(traffic: Traffic, *, salt: Whole | None = None) -> ShareOf:
     """
     if traffic.tree is None or traffic.grain is None:
         return ShareOf(tokens=None, blocks=None)
-    lengths = traffic.tree.end[traffic.node]
-    if not lengths.sum():
+    walk = walked(traffic.tree, traffic.node, salt)
+    if not walk.lengths.sum():
         return ShareOf(tokens=None, blocks=None)
-    runs = runs_of(traffic.tree, traffic.node, salt)
-    rule = trace_rule(traffic.grain.tokens)
-    reuses = reuses_of(runs, lengths, same_before(traffic.node, salt), rule)
+    size = traffic.grain.tokens
     return ShareOf(
-        tokens=int((runs.end - runs.begin).sum()) / int(lengths.sum()),
-        blocks=int(reuses.count.sum()) / int((-(-lengths // rule.block_tokens)).sum()),
+        tokens=int((walk.runs.end - walk.runs.begin).sum()) / int(walk.lengths.sum()),
+        blocks=int(walk.reuses(trace_rule(size)).count.sum()) / int((-(-walk.lengths // size)).sum()),
     )
 
 
@@ -189,7 +190,7 @@ def hit_curve(
     `block_tokens` gives an engine's rule; None the trace's own, in blocks of `grain_tokens` (`Grain.tokens`). `members`
     are the requests that this pool sees, as a boolean a row; `salt` is one number a row. Both None: all, and none.
     """
-    rule = trace_rule(grain_tokens) if block_tokens is None else engine_rule(block_tokens)
+    rule = _rule(block_tokens, grain_tokens)
     return curve_by_rule(tree, nodes, rule, grain_tokens=grain_tokens, salt=salt, members=members)
 
 
@@ -203,26 +204,68 @@ def curve_by_rule(
     members: NDArray[np.bool_] | None = None,
 ) -> HitCurve:
     """`hit_curve` under any rule."""
-    if members is not None:
-        nodes, salt = nodes[members], None if salt is None else salt[members]
-    certain = line_of(reuses(tree, nodes, rule, salt))
-    possible = certain
-    if rule.block_tokens % grain_tokens:
-        later, ends = parting_later(tree, nodes, grain_tokens - 1)
-        possible = line_of(reuses(later, ends, rule, salt))
+    nodes, salt = _of_members(nodes, salt, members)
+    return _curve(walked(tree, nodes, salt), lambda: _walked_later(tree, nodes, grain_tokens, salt), rule, grain_tokens)
+
+
+def curves_of(
+    traffic: Traffic, *, salt: Whole | None = None, members: NDArray[np.bool_] | None = None
+) -> Callable[[int | None], HitCurve | None]:
+    """`curve_of` as a function of the block size: the requests are walked once, whatever sizes are asked for."""
+    tree, grain = traffic.tree, traffic.grain
+    if tree is None or grain is None:
+        return lambda _: None
+    nodes, salt = _of_members(traffic.node, salt, members)
+    walk = walked(tree, nodes, salt)
+    later = cache(lambda: _walked_later(tree, nodes, grain.tokens, salt))
+    return cache(lambda block_tokens: _curve(walk, later, _rule(block_tokens, grain.tokens), grain.tokens))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """What requests share with those before them, at every depth; for each its length, and who ended where it does."""
+
+    runs: Runs
+    lengths: Whole
+    same: Whole
+
+    def reuses(self, rule: CacheRule) -> Reuses:
+        """The reused blocks, placed in the stack of a pool."""
+        return reuses_of(self.runs, self.lengths, self.same, rule)
+
+
+def walked(tree: PromptTree, nodes: NDArray[np.int32], salt: Whole | None = None) -> Walk:
+    """Requests that walk `tree` to `nodes`, one after another."""
+    return Walk(runs=runs_of(tree, nodes, salt), lengths=tree.end[nodes], same=same_before(nodes, salt))
+
+
+def _walked_later(tree: PromptTree, nodes: NDArray[np.int32], grain_tokens: int, salt: Whole | None) -> Walk:
+    later, ends = parting_later(tree, nodes, grain_tokens - 1)
+    return walked(later, ends, salt)
+
+
+def _of_members(
+    nodes: NDArray[np.int32], salt: Whole | None, members: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.int32], Whole | None]:
+    if members is None:
+        return nodes, salt
+    return nodes[members], None if salt is None else salt[members]
+
+
+def _rule(block_tokens: int | None, grain_tokens: int) -> CacheRule:
+    return trace_rule(grain_tokens) if block_tokens is None else engine_rule(block_tokens)
+
+
+def _curve(walk: Walk, later: Callable[[], Walk], rule: CacheRule, grain_tokens: int) -> HitCurve:
+    certain = line_of(walk.reuses(rule))
+    possible = line_of(later().reuses(rule)) if rule.block_tokens % grain_tokens else certain
     return HitCurve(
         rule=rule,
-        prompt_tokens=int(tree.end[nodes].sum()),
+        prompt_tokens=int(walk.lengths.sum()),
         grain_tokens=grain_tokens,
         certain=certain,
         possible=possible,
     )
-
-
-def reuses(tree: PromptTree, nodes: NDArray[np.int32], rule: CacheRule, salt: Whole | None = None) -> Reuses:
-    """The reused blocks of requests that walk `tree` to `nodes`, one after another, placed in the stack."""
-    runs: Runs = runs_of(tree, nodes, salt)
-    return reuses_of(runs, tree.end[nodes], same_before(nodes, salt), rule)
 
 
 def same_before(nodes: NDArray[np.int32], salt: Whole | None = None) -> Whole:
@@ -234,29 +277,3 @@ def same_before(nodes: NDArray[np.int32], salt: Whole | None = None) -> Whole:
     before = np.full(len(nodes), NEVER, dtype=np.int64)
     before[order[1:][same]] = order[:-1][same]
     return before
-
-
-def parting_later(tree: PromptTree, nodes: NDArray[np.int32], tokens: int) -> tuple[PromptTree, NDArray[np.int32]]:
-    """The tree in which prompts part `tokens` later, or at the end of one of them; and where each request ends in it.
-
-    Two prompts whose common prefix is c in `tree` have one of min(c + tokens, both lengths) in this one. Each node's
-    stretch moves down by `tokens` (the root's then has some), and a prompt ends on the stretch of the first of its
-    nodes that reaches its length.
-    """
-    parent, end = tree.parent, tree.end
-    owner, ends = nodes.copy(), end[nodes]
-    while np.any(higher := (owner != ROOT) & (end[parent[owner]] + tokens >= ends)):
-        owner[higher] = parent[owner[higher]]
-    inner = np.unique(parent[1:])
-    span = int(end.max()) + tokens + 1  # a mark is an owner and a depth on its stretch, as one number
-    inner_marks = inner.astype(np.int64) * span + end[inner] + tokens
-    owner_marks = owner.astype(np.int64) * span + ends
-    marks = np.unique(np.concatenate((np.zeros(1, dtype=np.int64), inner_marks, owner_marks)))
-    owner_of, depth = marks // span, marks % span
-    first = np.append(True, owner_of[1:] != owner_of[:-1])
-    above = np.arange(-1, len(marks) - 1, dtype=np.int32)
-    last_of = np.zeros(len(parent), dtype=np.int32)
-    last_of[owner_of] = above + 1
-    above[first] = last_of[parent[owner_of[first]]]
-    above[ROOT] = NO_PARENT
-    return PromptTree(parent=above, end=depth), np.searchsorted(marks, owner_marks).astype(np.int32)
