@@ -12,7 +12,7 @@ ANCHOR = 8  # words, spaces and marks in a row that must be equal, and unique, t
 LEAST_WORDS = 3  # words, spaces and marks that must be equal between two differences, one of three letters
 SMALL = 60  # differing spans up to so many words are compared word by word
 VOLATILE = 0.1  # a place differs when at least this share of the texts differ there
-LEAST_SHARED = 200  # characters that two texts must share to be of one template
+LEAST_SHARED = 200  # characters that two texts must share to be of one template; half of the longer where that is less
 WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
@@ -123,7 +123,7 @@ def _template(text: str, texts: Sequence[str]) -> tuple[Template, list[str]]:
         if other is text:
             continue
         gaps, shared = anchored.gaps(WORDS.findall(other))
-        if shared < LEAST_SHARED:
+        if shared < min(LEAST_SHARED, max(len(text), len(other)) / 2):
             others.append(other)
         else:
             members.append(other)

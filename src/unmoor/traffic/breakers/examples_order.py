@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from unmoor.traffic.breakers.breaker import Differing, Suspicion
 from unmoor.traffic.breakers.moved import agreement
 from unmoor.traffic.breakers.pieces_of_text import Splitter, splitters
-from unmoor.traffic.breakers.reorder import Set, in_one_order, moving_sets
+from unmoor.traffic.breakers.reorder import LEAST_SEQUENCES, Set, in_one_order, moving_sets
 from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.breakers.units import early_messages
 from unmoor.traffic.entry import Part, Prompt
 
 WHAT = "examples_order"
 FIX = "give the examples in one fixed order (sort them, or seed the shuffle once) in every request"
+LOOKED_AT = 32_768  # characters of a text in which examples are looked for
 LEAST_CHARACTERS = 12  # what is shorter is no example
 
 
@@ -111,14 +112,12 @@ class _InText:
 
 def suspect_text(scene: Scene) -> Suspicion | None:
     """Suspicion that the examples inside an early message stand there in several orders."""
-    texts: dict[int, dict[str, None]] = {}
-    for row in scene.sample():
-        prompt = scene.prompts[row]
-        for at in range(early_messages(prompt)):
-            texts.setdefault(at, {})[prompt.parts[at].text] = None
     best: tuple[int, int, _InText] | None = None
-    for at, distinct in texts.items():
-        for split in splitters(list(distinct)):
+    for (unit, at, _), texts in scene.early_texts.items():
+        distinct = (
+            [told.text[:LOOKED_AT] for told in texts] if unit == "message" and len(texts) >= LEAST_SEQUENCES else []
+        )
+        for split in splitters(distinct) if distinct else ():
             sets = _sets([split(text)[1::2] for text in distinct])
             size = sum(len(thing) for moving in sets for thing in moving)
             if size and (best is None or size > best[0]):

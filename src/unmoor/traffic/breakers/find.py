@@ -44,6 +44,8 @@ def find(scene: Scene, cutter: Cutter, *, capacity: int | None = None, show_text
     mean of what it adds before the other and after it.
     """
     search = _Search(cutter, capacity)
+    if not any(suspect(scene) for ways in KINDS.values() for suspect in ways):
+        return ()  # a clean log costs no pricing
     now = search.priced(scene)
     left, found = list(KINDS), list[Breaker]()
     while left:

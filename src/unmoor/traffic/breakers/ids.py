@@ -22,6 +22,11 @@ def id_spans(text: str) -> Iterator[tuple[int, int]]:
         yield match.span()
 
 
+def is_written_by_a_program(text: str) -> bool:
+    """Whether there is something in `text` that only a program would write, or a number."""
+    return _ID_RE.search(text) is not None
+
+
 def is_short(text: str) -> bool:
     """Whether `text` is as short as an id or a name is: one line of at most three words."""
     core = text.strip()

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from unmoor.traffic.breakers.breaker import Differing, Normalise, Suspicion
 from unmoor.traffic.breakers.scene import Scene
-from unmoor.traffic.breakers.slots import Kind, Slot
+from unmoor.traffic.breakers.slots import Slot
 from unmoor.traffic.breakers.units import UnitKey, early_units, edited
+from unmoor.traffic.breakers.values import Kind
 from unmoor.traffic.entry import Prompt
 
 

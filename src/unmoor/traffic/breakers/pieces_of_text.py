@@ -26,7 +26,8 @@ def splitters(texts: Sequence[str], most: int = 4) -> list[Splitter]:
         counts = Counter(openings)  # in order of first appearance
         repeated.update([word for word in counts if counts[word] >= _REPEATED][:most])
     by_word = [rf"\n(?=[ \t]*{word})" for word, _ in repeated.most_common(most)]
-    return [_splitter(_BLANK), *(_splitter(split) for split in by_word), *(_splitter(f"{_BLANK}|{s}") for s in by_word)]
+    both = [rf"{_BLANK}|{split}" for split in by_word]
+    return [_splitter(split) for split in (_BLANK, *by_word, *both, r"\n+")]
 
 
 def _splitter(boundary: str) -> Splitter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,10 +10,14 @@ from functools import cached_property
 from unmoor.traffic.breakers.breaker import Normalise
 from unmoor.traffic.breakers.slots import Slot, learn
 from unmoor.traffic.breakers.units import UnitKey, early_units
+from unmoor.traffic.breakers.values import Told
 from unmoor.traffic.entry import Prompt
 
 SAMPLE = 400
-"""Prompts from which a kind's evidence is gathered; fixes are then applied to all of them."""
+"""Prompts from which a kind's evidence is gathered, at most; fixes are then applied to all of them."""
+SAMPLE_CHARACTERS = 4 * 2**20
+TEXTS = 120
+"""Different texts at one place that are compared with each other, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,19 +33,35 @@ class Scene:
         return replace(self, prompts=tuple(fix(prompt) for prompt in self.prompts))
 
     def sample(self) -> Sequence[int]:
-        """Rows to gather evidence from: up to SAMPLE of them, evenly over the window."""
-        step = max(1, -(-len(self.prompts) // SAMPLE))
+        """Rows to gather evidence from, evenly over the window: as many as SAMPLE and SAMPLE_CHARACTERS allow."""
+        step = max(1, -(-len(self.prompts) // SAMPLE), -(-self._characters // SAMPLE_CHARACTERS))
         return range(0, len(self.prompts), step)
+
+    @cached_property
+    def _characters(self) -> int:
+        return sum(
+            sum(map(len, prompt.tools)) + sum(len(part.text) for part in prompt.parts) for prompt in self.prompts
+        )
+
+    @cached_property
+    def early_texts(self) -> dict[UnitKey, list[Told]]:
+        """The different early texts of the sample by where they stand, up to TEXTS of each, evenly over it."""
+        often: dict[UnitKey, Counter[str]] = {}
+        tenants: dict[str, str | None] = {}
+        for row in self.sample():
+            for unit in early_units(self.prompts[row]):
+                often.setdefault(unit.key, Counter())[unit.text] += 1
+                tenants.setdefault(unit.text, self.tenants[row])
+        return {
+            key: [Told(text, tenants[text], count) for text, count in list(texts.items())[:: -(-len(texts) // TEXTS)]]
+            for key, texts in often.items()
+        }
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
         """Where early texts made from one template differ."""
-        texts: dict[UnitKey, dict[str, str | None]] = {}
-        for row in self.sample():
-            for unit in early_units(self.prompts[row]):
-                texts.setdefault(unit.key, {}).setdefault(unit.text, self.tenants[row])
-        found = []
-        for key, distinct in texts.items():
-            if len(distinct) > 2:  # noqa: PLR2004 - two texts may differ by right; three are a habit
-                found += learn(key, list(distinct.items()))
+        found = list[Slot]()
+        for key, texts in self.early_texts.items():
+            if len(texts) > 2:  # noqa: PLR2004 - two texts may differ by right; three are a habit
+                found += learn(key, texts)
         return tuple(found)

@@ -7,23 +7,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 from unmoor.traffic.breakers.align import SENTENCE, Template, templates
-from unmoor.traffic.breakers.dates import date_spans, is_date
-from unmoor.traffic.breakers.ids import id_spans, is_short
+from unmoor.traffic.breakers.dates import date_spans
+from unmoor.traffic.breakers.ids import id_spans
 from unmoor.traffic.breakers.units import UnitKey
+from unmoor.traffic.breakers.values import LONGEST_PHRASE, Kind, Told, kind_of, moves_about
 
-Kind = Literal["date", "id", "user_text"]
 LOOKED_AT = 16_384  # characters of an early text in which slots are learned
 LONGEST = 20_000  # characters that one slot may hold
 CONTEXT = 24  # characters of equal text by which a slot is found again
 CHAINED = 40  # characters of equal text between slots that belong to one statement
-LONGEST_PHRASE = 200  # characters of a phrase around a date
-LEAST_VALUES = 8  # different values before something is an id or a user's text, not a setting with a few values
-LEAST_DATES = 3
-MOSTLY = 0.8
 SHARED_BEHIND = 256  # characters of equal text that must stand behind a user's text
+HALF = 0.5  # share of a place's texts that must be of one template, where the text is the user's
 PROFILE = 3  # slots in one statement from which on it is a profile, not an id
 
 
@@ -36,15 +32,48 @@ class Slot:
     kinds: tuple[Kind | None, ...]
 
 
-def learn(key: UnitKey, texts: Sequence[tuple[str, str | None]]) -> list[Slot]:
-    """The slots of texts that stand at one place, each with its request's tenant where known."""
-    tenant_of = {text[:LOOKED_AT]: tenant for text, tenant in texts}
+def learn(key: UnitKey, texts: Sequence[Told]) -> list[Slot]:
+    """The slots of different texts that stand at one place.
+
+    What a user writes may have dates and ids in it by right: there a template counts only where at least HALF of the
+    texts are made from it, and behind a system message only for a whole text in front of shared text.
+    """
+    told = {text.text[:LOOKED_AT]: text for text in texts}
+    written_by_user = key.name not in {"system", "developer"} and key.unit == "message"
     slots = list[Slot]()
-    for template in templates(list(tenant_of)):
+    for template in templates(list(told)):
+        if written_by_user and len(template.members) < HALF * len(told):
+            continue
         sentences = Counter(s for text in template.members for s in set(SENTENCE.split(text)))
         for chain in _chains(template):
-            slots += _slots(key, template, chain, sentences, tenant_of)
-    return slots
+            slots += _slots(key, template, chain, _Judge(sentences, told))
+    return [_only_user_text(slot) for slot in slots] if written_by_user and key.place else slots
+
+
+def _only_user_text(slot: Slot) -> Slot:
+    return Slot(slot.key, slot.pattern, tuple(kind if kind == "user_text" else None for kind in slot.kinds))
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Says of what kinds the values in a chain of spans are, by all the texts that stand at one place."""
+
+    sentences: Counter[str]
+    told: dict[str, Told]
+
+    def kinds(
+        self, pattern: re.Pattern[str], template: Template, chain: Sequence[tuple[int, int]]
+    ) -> tuple[Kind | None, ...]:
+        """One kind for each span of the chain, or None."""
+        rows = [(match.groups(), self.told[text]) for text in template.members if (match := pattern.search(text))]
+        rest = template.text[: chain[0][0]] + " " + template.text[chain[-1][1] :]
+        often = max(3.0, 0.3 * len(template.members))
+        kinds = list[Kind | None]()
+        for group in range(len(chain)):
+            values = [Told(row[group], told.tenant, told.requests) for row, told in rows]
+            about = moves_about({value.text for value in values}, rest, self.sentences, often)
+            kinds.append(None if about else kind_of(values))
+        return tuple(kinds)
 
 
 def _chains(template: Template) -> Iterator[list[tuple[int, int]]]:
@@ -106,22 +135,21 @@ def _slots(
     key: UnitKey,
     template: Template,
     chain: Sequence[tuple[int, int]],
-    sentences: Counter[str],
-    tenant_of: dict[str, str | None],
+    judge: _Judge,
 ) -> Iterator[Slot]:
     """The chain as slots, where its values are evidence of something.
 
     A statement about a user is one value, its labels with it; a date at either end of it is another.
     """
     pattern = _pattern(template, chain)
-    kinds = _kinds(pattern, template, chain, sentences, tenant_of)
+    kinds = judge.kinds(pattern, template, chain)
     others = [at for at, kind in enumerate(kinds) if kind != "date"]
     if len(chain) > 1 and ("user_text" in kinds or kinds.count("id") >= PROFILE):
         first, last = others[0], others[-1] + 1
         whole = (chain[first][0], chain[last - 1][1])
         chain = [*chain[:first], whole, *chain[last:]]
         pattern = _pattern(template, chain)
-        kinds = _kinds(pattern, template, chain, sentences, tenant_of)
+        kinds = judge.kinds(pattern, template, chain)
         kinds = tuple("user_text" if kind == "id" else kind for kind in kinds)
     if "user_text" in kinds and _shared_behind(template, chain[-1][1]) < SHARED_BEHIND:
         kinds = tuple(None if kind == "user_text" else kind for kind in kinds)
@@ -138,93 +166,6 @@ def _pattern(template: Template, chain: Sequence[tuple[int, int]]) -> re.Pattern
     value = rf"(.{{0,{LONGEST}}}?)"
     middle = value + "".join(literal + value for literal in between)
     return re.compile(left + middle + right, re.DOTALL)
-
-
-def _kinds(
-    pattern: re.Pattern[str],
-    template: Template,
-    chain: Sequence[tuple[int, int]],
-    sentences: Counter[str],
-    tenant_of: dict[str, str | None],
-) -> tuple[Kind | None, ...]:
-    rows = [(match.groups(), tenant_of[text]) for text in template.members if (match := pattern.search(text))]
-    rest = template.text[: chain[0][0]] + " " + template.text[chain[-1][1] :]
-    often = max(3.0, 0.3 * len(template.members))
-    kinds = []
-    for group in range(len(chain)):
-        values = [(row[group], tenant) for row, tenant in rows]
-        moves_about = _moves_about({value for value, _ in values}, rest, sentences, often)
-        kinds.append(None if moves_about else _kind(values))
-    return tuple(kinds)
-
-
-def _kind(values: Sequence[tuple[str, str | None]]) -> Kind | None:
-    """What a slot's values are, each with its tenant."""
-    texts = [value for value, _ in values if value.strip()]
-    distinct = set(texts)
-    if len(distinct) < LEAST_DATES:
-        return None
-    if _are_dates(texts):
-        return "date"
-    if len(distinct) < LEAST_VALUES or _names_the_tenant(values):
-        return None
-    return "id" if sum(map(is_short, _cores(texts))) >= MOSTLY * len(texts) else "user_text"
-
-
-def _are_dates(texts: Sequence[str]) -> bool:
-    """Whether the texts are dates, or one phrase around different dates, as where only some prompts have it."""
-    if sum(map(is_date, texts)) >= MOSTLY * len(texts):
-        return True
-    phrases = Counter(_around_dates(text) for text in texts)
-    phrase, often = phrases.most_common(1)[0]
-    return phrase is not None and often >= MOSTLY * len(texts)
-
-
-def _around_dates(text: str) -> str | None:
-    """A short text without its dates; None where it has none, or is long."""
-    if len(text) > LONGEST_PHRASE:
-        return None
-    kept, at = list[str](), 0
-    for start, end in date_spans(text):
-        kept.append(text[at:start])
-        at = end
-    return "\0".join((*kept, text[at:])) if kept else None
-
-
-def _cores(texts: Sequence[str]) -> list[str]:
-    """The texts without the words that all of them begin and end with."""
-    low, high = min(texts), max(texts)
-    before = _agreement(low, high)
-    before = max(low.rfind(mark, 0, before) + 1 for mark in " \n([:=>")
-    backwards = [text[before:][::-1] for text in texts]
-    after = _agreement(min(backwards), max(backwards))
-    return [text[after:][::-1] for text in backwards]
-
-
-def _agreement(one: str, other: str) -> int:
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _names_the_tenant(values: Sequence[tuple[str, str | None]]) -> bool:
-    """Whether a value stands for its tenant: prompts of tenants differ by right."""
-    tenants = {tenant for _, tenant in values}
-    if None in tenants or len(tenants) < 2:  # noqa: PLR2004 - one tenant tells nothing apart
-        return False
-    return len(set(values)) == len(tenants) == len({value for value, _ in values})
-
-
-def _moves_about(values: set[str], rest: str, sentences: Counter[str], often: float) -> bool:
-    """Whether the values are the template's own text in another order, rather than text that varies."""
-    known = total = 0
-    for value in values:
-        core = value.strip(" \t\r\n.,;:\"'")
-        if len(core) < 3:  # noqa: PLR2004 - a number or letter stands in any text by chance
-            continue
-        total += 1
-        parts = [part for part in SENTENCE.split(value) if part.strip()]
-        told = sum(len(part) for part in parts if sentences[part] >= often or part.strip() in rest)
-        known += core in rest or told > sum(map(len, parts)) / 2
-    return total > 0 and known > total / 2
 
 
 def _shared_behind(template: Template, place: int) -> int:
