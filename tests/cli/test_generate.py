@@ -10,7 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from unmoor.cli.generate import command
-from unmoor.core.errors import PlanError, UsageError
+from unmoor.core.errors import PlanError, TrafficError, UsageError
+from unmoor.traffic.fingerprint import write
+from unmoor.traffic.readers import read_traffic
+from unmoor.traffic.reuse import ideal
 
 AGENTS = Path(__file__).parent.parent.parent / "examples" / "agents"
 SMALL = "requests = 3\nrate_rps = 2\ninput_tokens = 20\noutput_tokens = 5\n"
@@ -134,3 +137,69 @@ def test_a_device_is_never_replaced(small: Path) -> None:
     refused = CliRunner().invoke(command, [str(small), "-o", "/dev/null", "--force"])
     assert isinstance(refused.exception, UsageError)
     assert Path("/dev/null").is_char_device()
+
+
+def fingerprint_of_a_log(folder: Path) -> Path:
+    log = b"".join(
+        b'{"timestamp": %d, "input_length": 600, "output_length": 3, "hash_ids": [1, %d]}\n' % (1000 * i, i + 2)
+        for i in range(4)
+    )
+    path = folder / "log.fp"
+    path.write_bytes(b"".join(write(read_traffic(log, where="log"), key=bytes(32))))
+    return path
+
+
+def test_a_twin_is_written_for_its_owner_only_and_profiles_as_the_log_did(tmp_path: Path) -> None:
+    out = tmp_path / "twin.jsonl"
+    argv = ["--twin", str(fingerprint_of_a_log(tmp_path)), "-o", str(out), "--json"]
+    done = CliRunner().invoke(command, argv)
+    assert msgspec.json.decode(done.stdout)["requests"] == 4
+    assert out.stat().st_mode & 0o777 == 0o600
+    overlap = ideal(read_traffic(out.read_bytes(), where="twin"))
+    assert overlap.tokens == 3 * 512 / 2400
+    assert msgspec.json.decode(CliRunner().invoke(command, argv).stdout)["written"] is False
+    other = CliRunner().invoke(command, [*argv, "--seed", "1"])
+    assert isinstance(other.exception, UsageError)
+    header = msgspec.json.decode(out.read_bytes().splitlines()[0])
+    assert header["made_by"]["verb"] == "unmoor generate"
+    assert header["made_by"]["seed"] == 0
+
+
+def test_a_part_of_a_twin_at_another_rate(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        command, ["--twin", str(fingerprint_of_a_log(tmp_path)), "--requests", "3", "--rate", "0.5"]
+    )
+    lines = [msgspec.json.decode(line) for line in done.stdout.splitlines()[1:]]
+    assert [line["arrival_s"] for line in lines] == [0.0, 2.0, 4.0]
+    assert "caveat: This is a fingerprint" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "message", "where"),
+    [
+        ([], "one thing to make traffic from is needed", "unmoor generate"),
+        (["small.toml", "--twin", "log.fp"], "one thing to make traffic from is needed", "unmoor generate"),
+        (["small.toml", "--seed", "0"], "an option of twins", "--seed"),
+        (["small.toml", "--rate", "2"], "an option of twins", "--rate"),
+        (["--twin", "log.fp", "--rate", "0"], "no rate", "--rate"),
+        (["--twin", "log.fp", "--rate", "inf"], "no rate", "--rate"),
+        (["--twin", "log.fp", "--requests", "0"], "not that many requests", "--requests"),
+        (["--twin", "log.fp", "--requests", "5"], "not that many requests", "--requests"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    small: Path, tmp_path: Path, *, argv: list[str], message: str, where: str
+) -> None:
+    places = {"small.toml": str(small), "log.fp": str(fingerprint_of_a_log(tmp_path))}
+    refused = CliRunner().invoke(command, [places.get(word, word) for word in argv])
+    assert isinstance(refused.exception, UsageError)
+    assert (refused.exception.message, refused.exception.where) == (message, where)
+
+
+def test_a_log_is_no_fingerprint(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"timestamp": 0, "input_length": 600, "output_length": 3, "hash_ids": [1, 2]}\n')
+    refused = CliRunner().invoke(command, ["--twin", str(log)])
+    assert isinstance(refused.exception, TrafficError)
+    missing = CliRunner().invoke(command, ["--twin", str(tmp_path / "none")])
+    assert isinstance(missing.exception, TrafficError)

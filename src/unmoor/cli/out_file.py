@@ -14,13 +14,17 @@ PRIVATE = 0o600
 """For what says something of people: readable by its owner only."""
 
 
-def write_out(path: Path, chunks: Iterable[bytes], *, force: bool, mode: int = 0o644) -> bool:
+_HINT = "-o names another file; --force replaces this one"
+
+
+def write_out(path: Path, chunks: Iterable[bytes], *, force: bool, mode: int = 0o644, hint: str = _HINT) -> bool:
     """Whether `path` was written: not when it holds the same bytes already. `mode` is that of a new file.
+
+    `hint` is what to do about a path that is refused.
 
     Raises UsageError for a path that holds something else, unless `force`; for a folder or a device; and for a place
     that cannot be written.
     """
-    hint = "-o names another file; --force replaces this one"
     if path.exists() and not path.is_file():  # a device or a folder is never replaced, whoever may
         raise UsageError(
             "is no file", where=str(path), seen="a folder or a device", expected="a file, or no file yet", hint=hint

@@ -138,7 +138,8 @@ def _write_fingerprint(
     from unmoor.traffic.fingerprint import write
 
     chunks = write(traffic, key=key_from(key_file), block_tokens=block_tokens, breakers=report.breakers)
-    written = write_out(out, chunks, force=False, mode=PRIVATE)
+    hint = "name another file, or remove this one"
+    written = write_out(out, chunks, force=False, mode=PRIVATE, hint=hint)
     click.echo(f"fingerprint: {out}{'' if written else ', unchanged'}", err=True)
 
 
