@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from unmoor.engines.contract import LaunchSpec
 from unmoor.engines.registry import engine
 from unmoor.launch.environments import installed
 from unmoor.launch.models import find_model
 from unmoor.launch.process import RunningEngine, free_port, launch
+
+# A busy machine makes an example slow; only a wrong answer is a failure.
+settings.register_profile("unmoor", deadline=None)
+settings.load_profile("unmoor")
 
 ROOT = Path(__file__).parent.parent
 MODEL = "smollm2-135m-instruct"

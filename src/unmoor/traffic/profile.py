@@ -15,7 +15,7 @@ from unmoor.traffic.breakers.breaker import Breaker
 from unmoor.traffic.log import Grain, Names, Traffic, Whole
 from unmoor.traffic.log_asked import models_of, named_of, sampling_of, sessions_of, structured_of, tools_of
 from unmoor.traffic.log_shape import arrivals_of, concurrency_of, histograms_of, stretches_of, token_counts_of
-from unmoor.traffic.reuse import HitCurve, curve_of, ideal, salt_of
+from unmoor.traffic.reuse import HitCurve, curves_of, ideal, salt_of
 from unmoor.traffic.routing import ROUTINGS, replica_hits
 from unmoor.traffic.shared_prefixes import top
 from unmoor.traffic.timeline import Service, simulate
@@ -94,7 +94,7 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
     if not len(traffic):
         raise TrafficError("no request in it", where=traffic.source, seen="nothing", expected="at least one request")
     salt = salt_by(traffic.adapter)
-    curve: Curve = cache(lambda block: curve_of(traffic, block_tokens=block, salt=salt))
+    curve: Curve = curves_of(traffic, salt=salt)
     own = curve(question.block_tokens)
     capacities = tuple(question.kv_tokens) or grid(own, longest_prompt(traffic))
     focus = focus_of(question, capacities, own)
@@ -178,7 +178,8 @@ def dense_curves(traffic: Traffic, question: Question, report: TrafficReport) ->
     salt = salt_by(traffic.adapter)
     span = np.unique(np.geomspace(min(sizes), max(sizes), _DRAWN).round().astype(np.int64)).tolist()
     blocks = {"": question.block_tokens} | {name: engine.block_tokens for name, engine in question.engines.items()}
-    made = cache(lambda block: points(curve_of(traffic, block_tokens=block, salt=salt), span))
+    curve = curves_of(traffic, salt=salt)
+    made = cache(lambda block: points(curve(block), span))
     return {name: made(block) for name, block in blocks.items()}
 
 
