@@ -247,6 +247,10 @@ def test_an_unknown_format_name_is_refused_with_the_nearest() -> None:
     assert refused(MOONCAKE, "moncake").hint == "did you mean 'mooncake'?"
 
 
+def test_an_object_that_holds_a_list_is_told_how_it_can_be_taken_apart() -> None:
+    assert "jq -c '.data[]' LOG" in str(refused(b'{"data": [{"a": 1}]}\n').hint)
+
+
 SECRET = "my bank account is 12345"  # noqa: S105 - stands for a prompt, not a password
 
 

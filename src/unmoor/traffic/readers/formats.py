@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -21,7 +22,7 @@ from unmoor.traffic.readers import (
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
 from unmoor.traffic.readers.csv_rows import fields_of
 from unmoor.traffic.readers.lines import cut
-from unmoor.traffic.readers.skipped import HINT
+from unmoor.traffic.readers.skipped import HINT, INDENT
 
 FORMATS: dict[str, RecordFormat] = {
     module.FORMAT.name: module.FORMAT
@@ -39,6 +40,7 @@ FORMATS: dict[str, RecordFormat] = {
 """Every format that is read, by its name; the first that a record looks like is taken."""
 
 _TEXT_SHOWN = 4000
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def named(name: str, *, where: str) -> RecordFormat:
@@ -70,7 +72,7 @@ def no_known_format(record: bytes, *, where: str) -> TrafficError:
     """The error for a log that is in none, with what its first record is: keys only, since values may be a prompt's."""
     first = first_line(record)
     if first.keys:
-        seen, hint = f"a JSON object with the keys {', '.join(first.keys)}", HINT
+        seen, hint = f"a JSON object with the keys {', '.join(first.keys)}", _taken_apart(first) or HINT
     elif first.text.strip() == "{":
         seen, hint = "a JSON object over several lines", "jq -c . LOG | unmoor profile - reads it one object a line"
     else:
@@ -79,9 +81,17 @@ def no_known_format(record: bytes, *, where: str) -> TrafficError:
         "no known format",
         where=where,
         seen=cut(seen),
-        expected="; ".join(f"{f.name}: {f.expected}" for f in FORMATS.values()),
+        expected=INDENT.join(["one of", *(f"{f.name}: {f.expected}" for f in FORMATS.values())]),
         hint=hint,
     )
+
+
+def _taken_apart(first: FirstLine) -> str | None:
+    """For an object that holds a list of objects, perhaps the log: how to read that."""
+    for key, value in first.keys.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict) and _PLAIN_KEY.fullmatch(key):
+            return f"jq -c '.{key}[]' LOG | unmoor profile - reads what is in {key}, one object a line; {HINT}"
+    return None
 
 
 def first_line(record: bytes) -> FirstLine:

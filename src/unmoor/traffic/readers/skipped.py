@@ -12,7 +12,7 @@ from unmoor.traffic.readers.lines import cut
 FEWEST_ALLOWED = 10
 SHARE_ALLOWED = 0.01
 _REMEMBERED = 5
-_INDENT = "\n            "
+INDENT = "\n            "
 _PATIENCE = 1000
 """How many more than allowed may be broken before the whole log is read: those allowed grow with it."""
 
@@ -91,7 +91,7 @@ class Skipped:
         return TrafficError(
             "too many broken lines",
             where=self._records.place(self._first[0][0]),
-            seen=_INDENT.join([f"{self.count:,} of {self._read:,} lines read", *self.shown, *more]),
+            seen=INDENT.join([f"{self.count:,} of {self._read:,} lines read", *self.shown, *more]),
             expected=f"at most {allowed}; {self._first[0][1].expected}",
             hint=HINT,
         )
