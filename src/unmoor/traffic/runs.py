@@ -55,17 +55,12 @@ class HeavyPaths:
 def runs_of(tree: PromptTree, nodes: NDArray[np.int32], salt: Whole | None = None) -> Runs:
     """The runs of requests that walk `tree` to `nodes`, one after another; under different salts nothing is shared."""
     walk = _Walk(tree, heavy_paths(tree, nodes))
-    for rows in _groups(salt, len(nodes)):
-        walk.group(rows, nodes[rows])
-    return walk.runs(sort=salt is not None)
-
-
-def _groups(salt: Whole | None, size: int) -> list[Whole]:
-    """The rows of each salt, in order."""
     if salt is None:
-        return [np.arange(size)]
-    order = np.argsort(salt, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(salt[order])) + 1)
+        walk.over(np.arange(len(nodes)), nodes, np.zeros(len(nodes), dtype=np.int64))
+    else:
+        order = np.argsort(salt, kind="stable")
+        walk.over(order, nodes[order], salt[order])
+    return walk.runs(sort=salt is not None)
 
 
 def heavy_paths(tree: PromptTree, nodes: NDArray[np.int32]) -> HeavyPaths:
@@ -119,11 +114,13 @@ class _Walk:
         self._left_at = array(tokens)
         self._found = (array("i"), array(tokens), array(tokens), array("i"))
 
-    def group(self, rows: Whole, nodes: NDArray[np.int32]) -> None:
-        """Walks requests that share among themselves only: the stacks of earlier groups count as empty."""
+    def over(self, rows: Whole, nodes: NDArray[np.int32], salts: Whole) -> None:
+        """Walks all requests, one salt after another: the stacks of earlier salts count as empty."""
         parent, top, visits = self._parent, self._top, self._visits
-        bottom = len(self._by)
-        for row, node in zip(rows.data, nodes.data, strict=True):
+        bottom, of_salt = 0, None
+        for row, node, salt in zip(rows.data, nodes.data, salts.data, strict=True):
+            if salt != of_salt:
+                bottom, of_salt = len(self._by), salt
             stops = [node]  # the last node on each of its paths, the deepest first
             while path := top[stops[-1]]:
                 stops.append(parent[path])
