@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unmoor.traffic import routing
@@ -93,7 +93,8 @@ def logs(draw: st.DrawFn) -> list[Ask]:
     for _ in range(draw(st.integers(1, 14))):
         asks.append(
             Ask(
-                prompt=tuple(draw(st.lists(st.integers(0, 1), max_size=12))),
+                prompt=(draw(st.sampled_from([0, 0, 1])),) * draw(st.integers(0, 12))
+                + tuple(draw(st.lists(st.integers(2, 3), max_size=3))),
                 at_s=at_s,
                 took_s=draw(st.sampled_from([math.nan, 0.0, 2.0, 30.0])),
                 session=draw(st.sampled_from([None, "a", "b", "c", "d"])),
@@ -163,6 +164,7 @@ def test_each_replica_serves_what_a_pool_of_its_own_serves_of_the_requests_dealt
     assert seen.requests_share == pytest.approx([len(own) / len(asks) for own in mine])
 
 
+@settings(max_examples=300)
 @given(asks=logs(), block=st.integers(1, 4), capacity=st.integers(0, 20), replicas=st.integers(1, 4))
 def test_prefix_aware_takes_the_longest_cached_prefix_or_else_the_least_loaded(
     asks: list[Ask], block: int, capacity: int, replicas: int
@@ -252,6 +254,14 @@ def test_a_prefix_gives_way_when_the_loads_are_out_of_balance() -> None:
     assert dealt[: routing.BALANCE_ABS + 1] == [0] * (routing.BALANCE_ABS + 1)
     # 65 to 0 is out of balance; the other replica takes one, knows the prefix from then on, and is the less loaded.
     assert dealt[routing.BALANCE_ABS + 1 :] == [1, 1, 1]
+
+
+def test_a_difference_that_is_small_for_the_load_leaves_prefixes_alone() -> None:
+    strangers = [Ask((100 + i, 1), took_s=1e6) for i in range(272)]
+    dealt = dealt_of([*strangers, *[Ask((1, 2, 3), took_s=1e6)] * 80], "prefix-aware", 2)
+    assert dealt[:272] == [0, 1] * 136
+    # To 136 running there may be up to 204 besides: more than 64 apart, and no more than half again as many.
+    assert dealt[272:].index(1) == 204 + 1 - 136
 
 
 def test_a_short_match_is_not_worth_following() -> None:

@@ -6,14 +6,16 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unmoor.traffic.block_pool import BlockPool
 from unmoor.traffic.log import UNKNOWN, Features, Grain, Names, Traffic
+from unmoor.traffic.readers import read_traffic
 from unmoor.traffic.reuse import curve_of
 from unmoor.traffic.timeline import Service, Timeline, simulate
 from unmoor.traffic.tree import TreeBuilder
@@ -160,7 +162,12 @@ class Oracle:
 @st.composite
 def logs(draw: st.DrawFn, *, salts: int = 1, outputs: int = 5) -> list[Ask]:
     """A few requests with much in common; all times are whole quarters, so that every sum is exact."""
-    prompt = st.lists(st.integers(0, 1), max_size=12).map(tuple)
+    prompt = st.builds(
+        lambda first, shared, own: (first,) * shared + tuple(own),
+        st.sampled_from([0, 0, 1]),
+        st.integers(0, 12),
+        st.lists(st.integers(2, 3), max_size=4),
+    )
     asks, at_s = [], 0.0
     for _ in range(draw(st.integers(1, 12))):
         asks.append(
@@ -168,7 +175,7 @@ def logs(draw: st.DrawFn, *, salts: int = 1, outputs: int = 5) -> list[Ask]:
                 prompt=draw(prompt),
                 at_s=at_s,
                 output=draw(st.integers(0, outputs)),
-                took_s=draw(st.sampled_from([math.nan, math.nan, 0.0, 0.5, 2.0, 9.0])),
+                took_s=draw(st.sampled_from([math.nan, math.nan, math.nan, 0.0, 0.5, 9.0])),
                 salt=draw(st.integers(0, salts - 1)),
             )
         )
@@ -193,6 +200,7 @@ def ideal(asks: Sequence[Ask], block: int, *, partial: bool = False) -> int:
     return total
 
 
+@settings(max_examples=300)
 @given(asks=logs(salts=2), block=st.integers(1, 4), capacity=st.integers(0, 30), service=services)
 def test_runs_of_blocks_do_what_single_blocks_would(
     asks: list[Ask], block: int, capacity: int, service: Service
@@ -210,6 +218,7 @@ def test_runs_of_blocks_do_what_single_blocks_would(
         assert seen.still_computing == oracle.computing / seen.prompt_tokens
 
 
+@settings(max_examples=200)
 @given(asks=logs(), block=st.integers(2, 4), capacity=st.integers(0, 30), service=services)
 def test_a_block_trace_in_its_own_blocks_shares_partial_ones_too(
     asks: list[Ask], block: int, capacity: int, service: Service
@@ -301,6 +310,7 @@ def test_a_pool_never_overflows_and_keeps_every_prefix(steps: list[tuple[int, in
             held.append((runs, branch))
         assert pool.used <= capacity
         assert pool.used == sum(pool.resident.values()) + sum(private for _, private in held)
+        assert all(pool.resident.values())
         for run in pool.resident:
             above = run - 1
             assert run % 10 == 0 or pool.resident.get(above) == [2, 3, 1, 2][above % 10]
@@ -323,6 +333,16 @@ def test_a_prefix_that_is_still_being_computed_is_a_hit_as_far_as_it_has_come(
     seen = at(asks, Service(prefill_tps=1.0, tpot_s=1.0))
     assert seen.hit_tokens == hit
     assert seen.still_computing == lost / 32
+
+
+def test_what_follows_a_hit_is_computed_from_there_on_and_a_partial_block_when_its_last_token_is() -> None:
+    # In blocks of 4: 8 of 14 tokens are cached, the other 6 take 6 s. At 5 s one more block is done, at 6 s both are.
+    prompt = (*SIXTEEN[:8], 20, 21, 22, 23, 24, 25)
+    for later_s, hit in ((5.0, 12), (6.0, 14)):
+        asks = [Ask(SIXTEEN[:8], took_s=0.0), Ask(prompt, output=50), Ask(prompt, at_s=later_s, output=50)]
+        log = traffic_of(asks, grain=4)
+        seen = simulate(log, kv_tokens=ROOM, block_tokens=None, service=Service(prefill_tps=1.0, tpot_s=1.0))
+        assert seen.hit_tokens == 8 + hit
 
 
 def test_a_copy_of_what_another_computes_takes_room_of_its_own() -> None:
@@ -418,3 +438,16 @@ def test_prompts_without_a_token_and_a_log_without_a_request_are_no_trouble() ->
     assert (seen.prompt_tokens, seen.hit_rate, seen.peak_running) == (0, None, 1)
     empty = at([], AT_ONCE)
     assert (empty.requests, empty.hit_rate, empty.windows, empty.mean_wait_s) == (0, None, (), None)
+
+
+@pytest.mark.trace
+def test_the_real_mooncake_trace_has_the_known_rates_where_nothing_takes_time(mooncake_trace: Path) -> None:
+    traffic = read_traffic(mooncake_trace.read_bytes(), where="mooncake")
+    known = {500_000: 0.045, 1_300_000: 0.061, 3_000_000: 0.139, 10_000_000: 0.291, 30_000_000: 0.366}
+    for kv_tokens, share in known.items():
+        instant = simulate(traffic, kv_tokens=kv_tokens, block_tokens=None, service=AT_ONCE)
+        assert instant.hit_rate == pytest.approx(share, abs=0.0005)
+    slow = simulate(traffic, kv_tokens=500_000, block_tokens=None, service=Service(prefill_tps=2000.0, tpot_s=0.05))
+    assert slow.waited is not None
+    assert slow.waited > 10_000
+    assert slow.peak_pinned_tokens <= 500_000

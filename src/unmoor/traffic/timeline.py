@@ -253,6 +253,7 @@ class _Replica:
             new -= 1
             start = stop - sizes[new]
             last = min(stop * self.rule.block_tokens, prompt)
+            # However slow the service is taken to be, a request that ended by its log has computed its prompt.
             done_s = min(now_s + (last - hit) / self._service.prefill_tps, end_s)
             self._computing[runs[new]] = (max(start, resident), now_s, hit, done_s)
             stop = start
