@@ -16,7 +16,7 @@ from unmoor.core.traffic import Request, Segment, Workload
 from unmoor.traffic.conversion import traffic_of
 from unmoor.traffic.overlap import prefix_overlap
 from unmoor.traffic.readers import read_traffic
-from unmoor.traffic.reuse import curve_of, hit_curve, ideal, salt_of
+from unmoor.traffic.reuse import curve_of, curves_of, hit_curve, ideal, salt_of
 
 Prompt = Sequence[tuple[str, int]]
 Row = dict[str, Any]
@@ -134,6 +134,24 @@ def test_a_replica_has_the_blocks_of_its_own_requests_only() -> None:
     curve = curve_of(traffic, members=np.array([True, False, False, True]))
     assert curve is not None
     assert (curve.prompt_tokens, curve.hit_tokens_at(4)) == (8, 4)
+
+
+@pytest.mark.parametrize("replica", [None, 1])
+def test_one_walk_serves_all_block_sizes(replica: int | None) -> None:
+    rows = stand_in()
+    traffic = read_traffic(b"\n".join(msgspec.json.encode(row) for row in rows), where="stand-in")
+    salt = np.arange(len(traffic)) % 2
+    members = None if replica is None else np.arange(len(traffic)) % 3 == replica
+    curve_at = curves_of(traffic, salt=salt, members=members)
+    for block in (None, 1, 16, 48, 512, 1024):
+        one, other = curve_at(block), curve_of(traffic, block_tokens=block, salt=salt, members=members)
+        assert one is not None
+        assert other is not None
+        assert one.ideal == other.ideal
+        for tokens in range(0, one.working_set_tokens + 2000, 1999):
+            assert one.at(tokens) == other.at(tokens)
+        assert (one.ideal.value is None) == (block in {1, 16, 48})
+    assert curves_of(traffic_of(workload_of([("a", 1)], block=None)))(16) is None
 
 
 def test_a_log_in_large_blocks_bounds_what_an_engine_with_small_ones_serves() -> None:

@@ -9,7 +9,7 @@ from pool_simulation import hit_tokens, tree_of
 
 from unmoor.traffic.parting import parting_later
 from unmoor.traffic.reuse import curve_by_rule
-from unmoor.traffic.runs import runs_of
+from unmoor.traffic.runs import heavy_paths, runs_of
 from unmoor.traffic.stack_distance import CacheRule, smaller_before
 
 
@@ -102,6 +102,14 @@ def test_runs_name_the_last_that_walked_there(prompts: list[str]) -> None:
         a != b
         for a, b in zip(zip(runs.row[1:], runs.by[1:], strict=True), zip(runs.row, runs.by, strict=True), strict=False)
     )
+
+
+@given(logs())
+def test_a_walk_meets_few_heavy_paths(prompts: list[str]) -> None:
+    tree, nodes = tree_of(prompts)
+    top = heavy_paths(tree, nodes).top
+    for node in nodes:
+        assert len({int(top[n]) for n in [0, *tree.path(node)]}) <= 1 + np.log2(len(prompts))
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 100)), max_size=70), st.integers(1, 80))
