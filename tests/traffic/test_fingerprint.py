@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -17,10 +18,12 @@ from prompt_logs import PROMPTS, Prompt, traffic_of_prompts
 from unmoor.core.errors import TrafficError, UsageError
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.coarsening import quantised
+from unmoor.traffic.entry import Prompt as Text
 from unmoor.traffic.fingerprint import write
 from unmoor.traffic.log import BreakerShare, Features, Grain, Names, Traffic
 from unmoor.traffic.profile import EngineBlocks, Question, profile_log
 from unmoor.traffic.readers import read_traffic
+from unmoor.traffic.readers.contract import Cut
 from unmoor.traffic.reuse import curve_of, salt_of
 from unmoor.traffic.traffic_report import TrafficReport
 
@@ -211,6 +214,47 @@ def test_content_is_in_it_only_as_a_shape() -> None:
     assert file_of(one, block_tokens=1) == file_of(two, block_tokens=1)
 
 
+class WordCutter:
+    """A tokenizer of words, so that a log of text goes the whole way from its bytes to its fingerprint."""
+
+    by: Literal["tokens", "bytes"] = "tokens"
+    step = 1
+    notes: Sequence[Caveat] = ()
+
+    def cut(self, prompts: Sequence[Text]) -> list[Cut]:
+        return [self._cut(" ".join(part.text for part in prompt.parts).split()) for prompt in prompts]
+
+    def _cut(self, words: list[str]) -> Cut:
+        chain = [hash(tuple(words[: i + 1])) & (2**64 - 1) for i in range(len(words))]
+        return Cut(chain=np.array(chain, dtype=np.uint64), ends=np.arange(1, len(words) + 1))
+
+
+@pytest.mark.parametrize("block_tokens", [1, 4, 16])
+def test_a_log_of_dialogues_leaves_no_word_in_its_fingerprint_and_the_same_hits(block_tokens: int) -> None:
+    turns = [f"paragraph {n} of Aurelia's diary mentions quicksilver and {n}-fold grief" for n in range(12)]
+    dialogues = [
+        {
+            "id": f"aurelia-{n}",
+            "conversations": [
+                {"from": "human" if place % 2 == 0 else "gpt", "value": turns[place if place < 4 else (place + n) % 12]}
+                for place in range(8)
+            ],
+        }
+        for n in range(5)
+    ]
+    log = read_traffic(b"\n".join(map(msgspec.json.encode, dialogues)), where="aurelia.jsonl", cutter=WordCutter())
+    assert len(log) == 20
+    content = file_of(log, block_tokens=block_tokens)
+    for word in {word for turn in turns for word in re.findall(r"\w{4,}", turn)} | {"aurelia"}:
+        for form in encodings(word):
+            assert form not in content.lower()
+    own, its = curve_of(log, block_tokens=16), curve_of(read_back(content), block_tokens=16)
+    assert own is not None
+    assert its is not None
+    assert own.ideal.low > 0
+    assert [own.at(kv_tokens) for kv_tokens in range(0, 2000, 16)] == [its.at(n) for n in range(0, 2000, 16)]
+
+
 def hashes(content: bytes) -> set[bytes]:
     return set(re.findall(rb"\b[0-9a-f]{16}\b", content))
 
@@ -256,6 +300,14 @@ def test_a_fingerprint_cut_anywhere_is_refused(size: int) -> None:
     with pytest.raises(TrafficError) as refused:
         read_back(WHOLE[:size])
     assert refused.value.hint
+
+
+@given(st.integers(0, len(WHOLE) - 2), st.integers(0, 255))
+def test_a_byte_that_is_another_is_refused(place: int, byte: int) -> None:
+    damaged = WHOLE[:place] + bytes([byte]) + WHOLE[place + 1 :]
+    if damaged != WHOLE and byte not in b"\r\n":  # a line may end with CRLF, and blank lines are passed over
+        with pytest.raises(TrafficError):
+            read_traffic(damaged, where="f", format_name="fingerprint")
 
 
 @pytest.mark.parametrize("pair", list(combinations(range(len(LINES)), 2)))
