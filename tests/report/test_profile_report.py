@@ -116,7 +116,7 @@ def test_the_page_needs_nothing_else_and_closes_what_it_opens() -> None:
 def test_the_pages_axes_are_labelled_with_their_units() -> None:
     page = profile_page.render(REPORT, CURVES)
     for label in (
-        "KV capacity of a replica, tokens, log scale",
+        "KV capacity of a replica, tokens (log)",
         "share of prompt tokens",
         "requests/s",
         "minutes from",

@@ -21,6 +21,8 @@ from unmoor.traffic.traffic_report import EngineReuse, Expected, Meaning, Traffi
 MARGIN = 0.05
 """The share within which a difference is a tie, where no plan says: a plan's own default."""
 
+_LEAST_SAID = 0.001
+
 
 def engine_blocks(names: Sequence[str] = ()) -> dict[str, EngineBlocks]:
     """What the prefix cache of each engine is made of, as its own file says; of every engine unless named."""
@@ -60,11 +62,25 @@ def with_meaning(
     if plan is None:
         return msgspec.structs.replace(report, meaning=_without_plan(report.engines))
     expected = tuple(row for candidate in plan.candidates for row in _expected_of(candidate, plan, traffic, tables))
-    unknown = dict.fromkeys(f"{row.engine}: {row.reason}" for row in expected if row.reason)
-    caveats = [Caveat(code="kv_capacity_unknown", text=f"KV capacity is not known of {said}.") for said in unknown]
+    caveats = _unknowns(expected)
     by_layout = [_rates_in(expected, layout) for layout in dict.fromkeys(row.layout for row in expected)]
     meaning = meaning_of(expected, by_layout, plan=plan.name, margin=plan.bakeoff.equivalence_margin)
     return msgspec.structs.replace(report, meaning=meaning, caveats=(*report.caveats, *caveats))
+
+
+def _unknowns(expected: Sequence[Expected]) -> list[Caveat]:
+    """Where no KV capacity is known: one doubt a layout and reason, with all the engines it holds for."""
+    engines: dict[tuple[str, str], list[str]] = {}
+    for row in expected:
+        if row.reason:
+            engines.setdefault((row.layout, row.reason), []).append(engine(row.engine).title)
+    return [
+        Caveat(
+            code="kv_capacity_unknown",
+            text=f"KV capacity is not known of {' and '.join(dict.fromkeys(titles))} as {layout}: {reason}.",
+        )
+        for (layout, reason), titles in engines.items()
+    ]
 
 
 def meaning_of(
@@ -103,7 +119,8 @@ def _difference(more: HitRate, less: HitRate) -> tuple[float, float]:
 def _sentence(least: float | None, most: float | None, could: bool | None, margin: float) -> str:  # noqa: FBT001 - three-valued
     if least is None or most is None:
         return "How much prefix reuse could move the choice is not known: no two engines can be compared."
-    by = f"at most {most:.1%}" if could is False or least == 0 else f"{least:.1%} to {most:.1%}"
+    small = "less than 0.1%" if most < _LEAST_SAID else f"at most {most:.1%}"
+    by = small if could is False or least == 0 else f"{least:.1%} to {most:.1%}"
     held = f"of prompt tokens to compute, against a margin of {margin:.0%}"
     if could is False:
         return f"Prefix reuse alone cannot move the choice: the engines differ by {by} {held}."

@@ -179,7 +179,7 @@ def hit_curves(report: TrafficReport, curves: Mapping[str, Sequence[CurvePoint]]
     scale = (WIDTH - _RIGHT - _LEFT) / (high - low)
     return Plot(
         title="Hit rate against KV capacity",
-        x_label="KV capacity of a replica, tokens, log scale",
+        x_label="KV capacity of a replica, tokens (log)",
         y_label="share of prompt tokens",
         x_marks=tuple(
             Mark(at=round(_LEFT + scale * (math.log10(at) - low), 1), label=tokens_short(at)) for at in marks
@@ -190,7 +190,11 @@ def hit_curves(report: TrafficReport, curves: Mapping[str, Sequence[CurvePoint]]
 
 
 def _own_label(report: TrafficReport) -> str:
-    return f"blocks of {report.curve_block_tokens}, the log's own" if _is_own(report) else "blocks as asked for"
+    if not _is_own(report):
+        return f"blocks of {report.curve_block_tokens}, as asked for"
+    return (
+        "token by token" if report.curve_block_tokens == 1 else f"blocks of {report.curve_block_tokens}, the log's own"
+    )
 
 
 def _is_own(report: TrafficReport) -> bool:
