@@ -115,6 +115,15 @@ def test_what_the_log_does_not_say_stays_unknown() -> None:
     assert again.node.tolist() == [-1, -1]
 
 
+def test_a_count_that_is_not_the_tree_s_comes_back_beside_it() -> None:
+    """As in logs told apart by bytes, whose servers count tokens in their own way."""
+    log = traffic_of_prompts([(1,) * 40, (1,) * 20 + (2,) * 9], input_tokens=np.array([37, 44]))
+    again = read_back(file_of(log))
+    assert again.tree is not None
+    assert again.input_tokens.tolist() == [37, 44]
+    assert again.tree.end[again.node].tolist() == [40, 29]
+
+
 def test_what_only_the_header_knows_comes_back() -> None:
     log = traffic_of_prompts(
         [(1, 2)] * 3,
@@ -350,6 +359,12 @@ def test_damage_is_named_with_its_line(content: bytes, message: str, line: int) 
         read_back(content)
     assert refused.value.message == message
     assert refused.value.where == f"fingerprint.jsonl:{line}"
+
+
+def test_a_log_that_is_none_says_what_writes_one() -> None:
+    with pytest.raises(TrafficError, match="not a fingerprint") as refused:
+        read_traffic(b'{"timestamp": 0}\n', where="f", format_name="fingerprint")
+    assert "unmoor profile LOG --fingerprint OUT" in str(refused.value)
 
 
 def test_a_newer_version_says_so() -> None:

@@ -201,6 +201,12 @@ def _header(line: bytes) -> Header:
     except (msgspec.DecodeError, RecursionError):
         tree = None
     version = tree.get("unmoor_fingerprint") if isinstance(tree, dict) else None
+    if version is None:
+        raise Unreadable(
+            "not a fingerprint",
+            seen="a first line without 'unmoor_fingerprint'",
+            expected="what `unmoor profile LOG --fingerprint OUT` writes, from its first line on",
+        )
     if isinstance(version, int) and version != VERSION:
         raise Unreadable(
             "a version of the format that is not known",
