@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from unmoor.traffic.breakers.breaker import Differing, Suspicion
+from unmoor.traffic.breakers.breaker import Differing, Normalise, Suspicion
 from unmoor.traffic.breakers.moved import agreement
 from unmoor.traffic.breakers.pieces_of_text import Splitter, splitters
+from unmoor.traffic.breakers.remembered import Remembered
 from unmoor.traffic.breakers.reorder import LEAST_SEQUENCES, Set, in_one_order, moving_sets
 from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.breakers.units import early_messages
@@ -81,33 +82,36 @@ def _two_rows(scene: Scene, orders: Sequence[tuple[str, ...]]) -> tuple[int, int
     return None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _InText:
-    """Brings a text's examples into one order; equal texts once."""
+    """Brings the examples inside a text into one order."""
 
     split: Splitter
     sets: Sequence[Set]
-    known: dict[str, str] = field(default_factory=dict)
 
-    def text(self, text: str) -> str:
-        known = self.known.get(text)
-        if known is None:
-            pieces = self.split(text)
-            things = pieces[1::2]
-            order = in_one_order(things, self.sets)
-            if order is not None:
-                pieces[1::2] = [things[i] for i in order]
-            known = self.known[text] = "".join(pieces)
-        return known
+    def __call__(self, text: str) -> str:
+        """The text with its examples in order."""
+        pieces = self.split(text)
+        things = pieces[1::2]
+        order = in_one_order(things, self.sets)
+        if order is not None:
+            pieces[1::2] = [things[i] for i in order]
+        return "".join(pieces)
 
     def order(self, text: str) -> tuple[str, ...]:
         """The text's examples as they come."""
         return _ordered(self.split(text)[1::2], self.sets)
 
-    def __call__(self, prompt: Prompt) -> Prompt:
-        early = early_messages(prompt)
-        parts = tuple(Part(part.role, self.text(part.text)) for part in prompt.parts[:early])
-        return prompt if parts == prompt.parts[:early] else replace(prompt, parts=parts + prompt.parts[early:])
+    def fix(self) -> Normalise:
+        """The same for the early messages of a prompt."""
+        ordered = Remembered(self.__call__)
+
+        def normalise(prompt: Prompt) -> Prompt:
+            early = early_messages(prompt)
+            parts = tuple(Part(part.role, ordered(part.text)) for part in prompt.parts[:early])
+            return prompt if parts == prompt.parts[:early] else replace(prompt, parts=parts + prompt.parts[early:])
+
+        return normalise
 
 
 def suspect_text(scene: Scene) -> Suspicion | None:
@@ -124,11 +128,13 @@ def suspect_text(scene: Scene) -> Suspicion | None:
                 best = size, at, _InText(split, sets)
     if best is None:
         return None
-    _, at, fix = best
-    orders = [fix.order(prompt.parts[at].text) if at < len(prompt.parts) else () for prompt in scene.prompts]
+    _, at, in_text = best
+    orders = [in_text.order(prompt.parts[at].text) if at < len(prompt.parts) else () for prompt in scene.prompts]
     rows = _two_rows(scene, orders)
     if rows is None:
         return None
-    one = scene.prompts[rows[0]].parts[at].text
-    offset = next(one.find(a) for a, b in zip(orders[rows[0]], orders[rows[1]], strict=True) if a != b)
-    return Suspicion(WHAT, FIX, Differing(rows, "message", (at, at), max(offset, 0)), (fix,))
+    one, other = (scene.prompts[row].parts[at].text for row in rows)
+    things = next((a, b) for a, b in zip(orders[rows[0]], orders[rows[1]], strict=True) if a != b)
+    offset = one.find(things[0])
+    offset += agreement(one[offset:], other[other.find(things[1]) :])
+    return Suspicion(WHAT, FIX, Differing(rows, "message", (at, at), offset), (in_text.fix(),))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmoor.traffic.breakers.breaker import LEAST_SHARE, Breaker, Differing, Place, Suspicion
+from unmoor.traffic.breakers.breaker import LEAST_SHARE, Breaker, Differing, Normalise, Place, Suspicion
 from unmoor.traffic.breakers.kinds import KINDS
 from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.readers.contract import Cutter
@@ -19,21 +19,37 @@ EXCERPT = 40  # characters of a prompt that are shown where text was asked for
 
 
 @dataclass(frozen=True, slots=True)
-class _Priced:
-    """A scene, and what a cache could serve of it: without a limit, and at the capacity asked for."""
+class _Price:
+    """What a cache could serve of a scene: without a limit, and at the capacity asked for."""
 
-    scene: Scene
     overlap: float
     hit_rate: float
+
+    def above(self, other: _Price) -> tuple[float, float]:
+        """By how much both are above another scene's."""
+        return self.overlap - other.overlap, self.hit_rate - other.hit_rate
 
 
 @dataclass(frozen=True, slots=True)
 class _Mended:
-    """A suspicion with the fix that shares most, and the scene after it."""
+    """A suspicion with the fix that shares most, and what a cache could serve after it."""
 
     suspicion: Suspicion
-    after: _Priced
-    requests: int
+    fix: Normalise
+    price: _Price
+
+    @property
+    def what(self) -> str:
+        return self.suspicion.what
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What to mend next, and what of the bettering is its own."""
+
+    mended: _Mended
+    share: float
+    gain: float
 
 
 def find(scene: Scene, cutter: Cutter, *, capacity: int | None = None, show_text: bool = False) -> tuple[Breaker, ...]:
@@ -46,17 +62,19 @@ def find(scene: Scene, cutter: Cutter, *, capacity: int | None = None, show_text
     search = _Search(cutter, capacity)
     if not any(suspect(scene) for ways in KINDS.values() for suspect in ways):
         return ()  # a clean log costs no pricing
-    now = search.priced(scene)
+    now, price = scene, search.price(scene)
     left, found = list(KINDS), list[Breaker]()
     while left:
-        step = search.best_step(now, left)
-        if not step:
+        steps = search.next_steps(now, price, left)
+        if not steps:
             break
-        for mended, share, gain in step:
-            left.remove(mended.suspicion.what)
+        for step in steps:
+            mended, before = step.mended, now
+            now, price = now.after(mended.fix), mended.price
             place = _place(scene, _as_first_seen(scene, mended.suspicion).differing, show_text=show_text)
-            found.append(_breaker(mended, place, share, gain))
-        now = step[-1][0].after
+            requests = sum(a is not b for a, b in zip(before.prompts, now.prompts, strict=True))
+            found.append(_breaker(step, place, requests))
+            left.remove(mended.what)
     return tuple(found)
 
 
@@ -67,85 +85,74 @@ class _Search:
     cutter: Cutter
     capacity: int | None
 
-    def best_step(self, now: _Priced, kinds: Sequence[str]) -> list[tuple[_Mended, float, float]]:
-        """What to mend next, with the share and the gain of each: one, or two that need each other, or nothing."""
+    def next_steps(self, now: Scene, price: _Price, kinds: Sequence[str]) -> list[_Step]:
+        """What to mend next: one kind, or two that need each other, or nothing."""
         singles = list(self._mended(now, kinds))
-        best = max(singles, key=lambda mended: mended.after.overlap, default=None)
+        best = max(singles, key=lambda mended: mended.price.overlap, default=None)
         if best is None:
             return []
-        if best.after.overlap - now.overlap >= LEAST_SHARE:
-            return [(best, *_difference(best.after, now))]
+        if best.price.overlap - price.overlap >= LEAST_SHARE:
+            return [_Step(best, *best.price.above(price))]
         pairs = [
             (one, other)
             for one in singles
-            for other in self._mended(one.after, [kind for kind in kinds if kind != one.suspicion.what])
+            for other in self._mended(now.after(one.fix), [kind for kind in kinds if kind != one.what])
         ]
-        pair = max(pairs, key=lambda pair: pair[1].after.overlap, default=None)
-        if pair is None or pair[1].after.overlap - now.overlap < 2 * LEAST_SHARE:
+        pair = max(pairs, key=lambda pair: pair[1].price.overlap, default=None)
+        if pair is None or pair[1].price.overlap - price.overlap < 2 * LEAST_SHARE:
             return []
-        return self._shared(now, singles, *pair)
-
-    def _shared(
-        self, now: _Priced, singles: Sequence[_Mended], one: _Mended, other: _Mended
-    ) -> list[tuple[_Mended, float, float]]:
-        """What two bring together, split by what each adds in both orders."""
-        alone = next((m.after for m in singles if m.suspicion.what == other.suspicion.what), now)
-        both = other.after
-        shares = [
-            ((a + b) / 2, (c + d) / 2)
-            for (a, c), (b, d) in (
-                (_difference(one.after, now), _difference(both, alone)),
-                (_difference(both, one.after), _difference(alone, now)),
-            )
+        one, other = pair
+        alone = next((single.price for single in singles if single.what == other.what), price)
+        return [
+            _Step(one, *_mean(one.price.above(price), other.price.above(alone))),
+            _Step(other, *_mean(other.price.above(one.price), alone.above(price))),
         ]
-        return [(one, *shares[0]), (other, *shares[1])]
 
-    def _mended(self, now: _Priced, kinds: Sequence[str]) -> Iterator[_Mended]:
+    def _mended(self, now: Scene, kinds: Sequence[str]) -> Iterator[_Mended]:
         """Every kind that is suspected, mended in the way that shares most."""
         for kind in kinds:
             ways = [
-                (suspicion, self.priced(now.scene.after(fix)))
+                _Mended(suspicion, fix, self.price(now, fix))
                 for suspect in KINDS[kind]
-                if (suspicion := suspect(now.scene)) is not None
+                if (suspicion := suspect(now)) is not None
                 for fix in suspicion.fixes
             ]
             if ways:
-                suspicion, after = max(ways, key=lambda way: way[1].overlap)
-                changed = sum(a is not b for a, b in zip(now.scene.prompts, after.scene.prompts, strict=True))
-                yield _Mended(suspicion, after, changed)
+                yield max(ways, key=lambda way: way.price.overlap)
 
-    def priced(self, scene: Scene) -> _Priced:
-        """The scene with the overlap of its prompts, cut and put into a tree in the log's order."""
+    def price(self, scene: Scene, fix: Normalise | None = None) -> _Price:
+        """What a cache could serve of the prompts, with a fix applied, in the log's order."""
         builder, nodes = TreeBuilder(), list[int]()
         for first in range(0, len(scene.prompts), BATCH):
-            for cut in self.cutter.cut(scene.prompts[first : first + BATCH]):
+            batch = scene.prompts[first : first + BATCH]
+            for cut in self.cutter.cut(batch if fix is None else [fix(prompt) for prompt in batch]):
                 nodes.append(builder.add(cut.chain, cut.ends))
         tree, ends = builder.build(), np.array(nodes, dtype=np.int32)
         total = int(tree.end[ends].sum())
         if total == 0:
-            return _Priced(scene, 0.0, 0.0)
-        # Every node was new once; all else was seen before.
+            return _Price(0.0, 0.0)
+        # Every node's tokens were new once; all else was seen before.
         new = int((tree.end[1:] - tree.end[tree.parent[1:]]).sum())
         overlap = 1 - new / total
         if self.capacity is None:
-            return _Priced(scene, overlap, overlap)
+            return _Price(overlap, overlap)
         curve = hit_curve(tree, ends, block_tokens=None, grain_tokens=1)
-        return _Priced(scene, overlap, curve.hit_tokens_at(self.capacity) / total)
+        return _Price(overlap, curve.hit_tokens_at(self.capacity) / total)
 
 
-def _difference(after: _Priced, before: _Priced) -> tuple[float, float]:
-    return after.overlap - before.overlap, after.hit_rate - before.hit_rate
+def _mean(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return (one[0] + other[0]) / 2, (one[1] + other[1]) / 2
 
 
-def _breaker(mended: _Mended, place: Place, share: float, gain: float) -> Breaker:
+def _breaker(step: _Step, place: Place, requests: int) -> Breaker:
     return Breaker(
-        what=mended.suspicion.what,
+        what=step.mended.what,
         where=place,
-        share_lost=share,
-        gain=gain,
-        overlap_after=mended.after.overlap,
-        fix=mended.suspicion.fix,
-        requests=mended.requests,
+        share_lost=step.share,
+        gain=step.gain,
+        overlap_after=step.mended.price.overlap,
+        fix=step.mended.suspicion.fix,
+        requests=requests,
         lines=place.lines,
     )
 

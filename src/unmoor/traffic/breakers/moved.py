@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from unmoor.traffic.breakers.breaker import Differing, Normalise, Suspicion
+from unmoor.traffic.breakers.remembered import Remembered
 from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.breakers.slots import Slot
 from unmoor.traffic.breakers.units import UnitKey, early_units, edited
@@ -13,20 +14,12 @@ from unmoor.traffic.breakers.values import Kind
 from unmoor.traffic.entry import Prompt
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class TakeOut:
-    """Takes the values of one kind out of a text; equal texts are edited once."""
+    """Takes the values of one kind out of a text."""
 
     slots: Sequence[Slot]
     kind: Kind
-    known: dict[tuple[UnitKey, str], tuple[str, tuple[str, ...]]] = field(default_factory=dict)
-
-    def __call__(self, key: UnitKey, text: str) -> tuple[str, tuple[str, ...]]:
-        """What stays of the text, and what is taken out of it."""
-        known = self.known.get((key, text))
-        if known is None:
-            known = self.known[key, text] = self._edit(key, text)
-        return known
 
     def spans(self, key: UnitKey, text: str) -> list[tuple[int, int]]:
         """Where the values stand, in order and apart from each other."""
@@ -41,7 +34,8 @@ class TakeOut:
                 apart.append(span)
         return apart
 
-    def _edit(self, key: UnitKey, text: str) -> tuple[str, tuple[str, ...]]:
+    def __call__(self, key: UnitKey, text: str) -> tuple[str, tuple[str, ...]]:
+        """What stays of the text, and what is taken out of it."""
         kept, taken, at = [], [], 0
         for first, last in self.spans(key, text):
             kept.append(text[at:first])
@@ -56,13 +50,14 @@ def suspect_moved(scene: Scene, *, kind: Kind, what: str, fix: str) -> Suspicion
     if not slots:
         return None
     take = TakeOut(slots, kind)
+    edit = Remembered[tuple[UnitKey, str], tuple[str, tuple[str, ...]]](lambda unit: take(*unit))
     differing = _first_differing(scene, take)
     if differing is None:
         return None
 
     def place(*, to_prompts_end: bool) -> Normalise:
         def normalise(prompt: Prompt) -> Prompt:
-            return edited(prompt, take, to_prompts_end=to_prompts_end)
+            return edited(prompt, lambda key, text: edit((key, text)), to_prompts_end=to_prompts_end)
 
         return normalise
 
