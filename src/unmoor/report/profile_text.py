@@ -57,8 +57,8 @@ def _shape(report: TrafficReport) -> list[str]:
     lines += wrapped(lengths_words(report.output_tokens), "  answers    ")
     if report.sessions is not None:
         lines += wrapped(sessions_words(report.sessions), "  sessions   ")
-    for n, said in enumerate(asks_words(report)):
-        lines += wrapped(said, "  asks for   " if n == 0 else "             ")
+    if asked := asks_words(report):
+        lines += wrapped("; ".join(asked), "  asks for   ")
     return lines
 
 

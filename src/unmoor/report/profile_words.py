@@ -191,14 +191,14 @@ def place_words(where: Place) -> str:
     """Where two prompts first differ."""
     role = f" ({where.role})" if where.role else ""
     one, other = where.lines
-    return f"{where.unit} {where.index}{role}, byte {where.offset_bytes}, lines {one:,} and {other:,}"
+    return f"in {where.unit} {where.index}{role} at byte {where.offset_bytes:,}, lines {one:,} and {other:,}"
 
 
 def breaker_words(found: BreakerFound) -> str:
     """What a habit costs and what mends it."""
-    where = f" at {place_words(found.where)}" if found.where else ""
-    fix = f" {found.fix}" if found.fix else ""
-    return f"costs {percent(found.share_lost)} of prompt tokens, mending it gains {percent(found.gain)}{where}.{fix}"
+    where = f"; first seen {place_words(found.where)}" if found.where else ""
+    fix = f". Fix: {found.fix}" if found.fix else ""
+    return f"costs {percent(found.share_lost)} of prompt tokens, mending it gains {percent(found.gain)}{where}{fix}."
 
 
 def expected_words(row: Expected) -> str:

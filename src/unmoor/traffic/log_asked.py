@@ -16,11 +16,12 @@ SHOWN = 10
 
 
 def bodies_known(traffic: Traffic) -> bool:
-    """Whether the source had the requests' own bodies, so that what none of them asks for was not asked for."""
+    """Whether the source had the requests' own bodies, so that what none of them asks for was not asked for.
+
+    A body names its model, if nothing else.
+    """
     features = traffic.features
-    if features.sampling or features.tools or features.models or features.with_tools:
-        return True
-    return traffic.grain is not None and traffic.grain.by in {"tokens", "bytes"}
+    return bool(features.sampling or features.tools or features.models or features.with_tools)
 
 
 def sessions_of(traffic: Traffic) -> Sessions | None:

@@ -352,12 +352,11 @@ def _of_grain(grain: Grain | None) -> tuple[Caveat, ...]:
     if grain is None:
         return _caveat("content_unknown", "The source says nothing of content: prefix overlap is unknown, not zero.")
     if grain.by == "bytes":
-        ratio = f"{grain.bytes_per_token:.2f} bytes a token" if grain.bytes_per_token else "bytes"
-        how = "measured on this log" if grain.ratio_measured else "assumed, give --tokenizer to count"
+        how = "" if grain.ratio_measured else "; --tokenizer counts tokens"
         return _caveat(
             "overlap_in_bytes",
             f"Prompts are compared by bytes: a shared prefix is known to within {grain.tokens} tokens and may be "
-            f"longer, not shorter; token counts are {ratio}, {how}.",
+            f"longer, not shorter{how}.",
         )
     if grain.tokens > 1:
         what = "segments" if grain.by == "segments" else "blocks"
