@@ -100,6 +100,17 @@ def test_a_page_is_written_beside_what_is_printed(tmp_path: Path) -> None:
     assert out.read_text().startswith("<!doctype html>")
 
 
+def test_a_page_that_may_quote_text_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    out.write_text("an older page")
+    done = unmoor("profile", str(AGENTS), "--page", str(out), "--replicas", "2", "--show-text")
+    assert done.returncode == 0
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    refused = unmoor("profile", str(AGENTS), "--page", str(tmp_path), "--replicas", "2")
+    assert (refused.returncode, refused.stdout) == (1, b"")
+    assert b"name another with --page" in refused.stderr
+
+
 def test_a_fingerprint_is_profiled_in_the_logs_place_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     out = tmp_path / "agents.fp"
     whole = profiled(str(AGENTS), "--fingerprint", str(out), "--block-tokens", "16", "--replicas", "2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,7 +87,7 @@ def command(
     if fingerprint is not None:
         _write_fingerprint(fingerprint, traffic, report, key_file=key_file, block_tokens=block_tokens)
     if page is not None:
-        _write_page(page, report, dense_curves(traffic, question, report))
+        _write_page(page, report, dense_curves(traffic, question, report), private=show_text)
     _show(report, as_json=as_json)
 
 
@@ -143,11 +144,12 @@ def _write_fingerprint(
     click.echo(f"fingerprint: {out}{'' if written else ', unchanged'}", err=True)
 
 
-def _write_page(out: Path, report: TrafficReport, curves: Mapping[str, Sequence[CurvePoint]]) -> None:
+def _write_page(out: Path, report: TrafficReport, curves: Mapping[str, Sequence[CurvePoint]], *, private: bool) -> None:
     from unmoor.cli.page_file import write_page
     from unmoor.report.profile_page import render
 
-    write_page(render(report, curves), out, lambda line: click.echo(line, err=True))
+    say = functools.partial(click.echo, err=True)
+    write_page(render(report, curves), out, say, option="--page", private=private)
 
 
 def _show(report: TrafficReport, *, as_json: bool) -> None:
