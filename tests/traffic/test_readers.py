@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from pathlib import Path
 
@@ -137,6 +138,16 @@ def test_bailian_turns_are_of_the_session_that_their_first_one_began() -> None:
     assert traffic.grain == Grain(by="blocks", tokens=16)
     assert paths(traffic) == [[32, 40], [32, 48], [32, 48]]
     assert "1 text" in traffic.caveats[0].text
+
+
+@pytest.mark.parametrize("ids", [(7, 9, 11), (7, 5_000_000, 3), ("a", "b", "c"), (2**80, 4, 2**70), (-5, -6, -7)])
+def test_bailian_sessions_whatever_ids_are(ids: tuple[int | str, ...]) -> None:
+    lines = [json.loads(BAILIAN.splitlines()[0]) | {"chat_id": chat} for chat in ids]
+    for line, parent in zip(lines[1:], ids, strict=False):
+        line["parent_chat_id"] = parent
+    alone = lines[0] | {"chat_id": 77}
+    traffic = read("\n".join(map(json.dumps, [*lines, alone])).encode())
+    assert _names(traffic) == [str(ids[0])] * 3 + ["77"]
 
 
 def test_bailian_without_a_hash_of_the_partial_block_takes_it_to_be_like_no_other() -> None:

@@ -7,6 +7,7 @@ like no other. `type` says what kind of request it was; the kinds are counted in
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 
 import msgspec
@@ -23,6 +24,7 @@ from unmoor.traffic.readers.mooncake import blocks_of
 
 BLOCK_TOKENS = 16
 _NO_PARENT = -1
+_FIRST_IDS, _MOST_ID = 100_000, 2**62
 _EXPECTED = (
     '{"chat_id": id, "parent_chat_id": id or -1, "timestamp": s, "input_length": tokens, "output_length": tokens, '
     '"type": kind, "turn": n, "hash_ids": [id, ...]}'
@@ -45,7 +47,7 @@ class _Reader:
     def __init__(self) -> None:
         self._decoder = msgspec.json.Decoder(_Row)
         self._clock = Clock(unit="s")
-        self._root: dict[int | str, int | str] = {}  # of a later turn, its session's first; first turns are their own
+        self._roots = _Roots()
         self._kinds = Kinds()
 
     @property
@@ -65,9 +67,33 @@ class _Reader:
         parent = row.parent_chat_id
         if parent is None or parent in (_NO_PARENT, str(_NO_PARENT), row.chat_id):
             return row.chat_id
-        root = self._root.get(parent, parent)
-        self._root[row.chat_id] = root
+        root = self._roots.of(parent)
+        self._roots.keep(row.chat_id, root)
         return root
+
+
+class _Roots:
+    """Of a later turn, its session's first; a first turn is its own. Ids that count up, as published, cost 8 bytes."""
+
+    def __init__(self) -> None:
+        self._dense = array("q")
+        self._others: dict[int | str, int | str] = {}
+
+    def of(self, chat: int | str) -> int | str:
+        if isinstance(chat, int) and 0 <= chat < len(self._dense) and self._dense[chat] != _NO_PARENT:
+            return self._dense[chat]
+        return self._others.get(chat, chat)
+
+    def keep(self, chat: int | str, root: int | str) -> None:
+        size = len(self._dense)
+        if not (isinstance(chat, int) and isinstance(root, int)) or not (
+            0 <= chat < 2 * size + _FIRST_IDS and 0 <= root < _MOST_ID
+        ):
+            self._others[chat] = root
+            return
+        if chat >= size:
+            self._dense.extend([_NO_PARENT] * (chat + 1 - size))
+        self._dense[chat] = root
 
 
 def _content(row: _Row) -> Blocks:

@@ -42,17 +42,25 @@ class Told:
 
 
 class _NameColumn:
-    """A column of names, each kept once."""
+    """A column of names, each kept once; before the first name it is only as long as it is."""
 
     def __init__(self) -> None:
         self._code_of: dict[str, int] = {}
         self._codes = array("i")
+        self._nameless = 0  # rows before the first name
 
     def append(self, name: str | None) -> None:
-        self._codes.append(UNKNOWN if name is None else self._code_of.setdefault(name, len(self._code_of)))
+        if self._code_of:
+            self._codes.append(UNKNOWN if name is None else self._code_of.setdefault(name, len(self._code_of)))
+        elif name is None:
+            self._nameless += 1
+        else:
+            self._codes.extend([UNKNOWN] * self._nameless)
+            self._codes.append(self._code_of.setdefault(name, 0))
 
     def column(self, order: NDArray[np.int64] | None) -> Names:
-        return Names(code=_sorted(_column(self._codes), order), names=tuple(self._code_of))
+        codes = _column(self._codes) if self._code_of else np.full(self._nameless, UNKNOWN, dtype=np.int32)
+        return Names(code=_sorted(codes, order), names=tuple(self._code_of))
 
 
 class Collector:
