@@ -24,6 +24,7 @@ from unmoor.traffic.log import Grain
 from unmoor.traffic.readers import FORMATS
 from unmoor.traffic.readers.unmoor_jsonl import Header
 from unmoor.traffic.reuse import HitRate
+from unmoor.traffic.timeline import Window
 from unmoor.traffic.traffic_report import TrafficReport
 
 ROOT = Path(__file__).parent.parent.parent
@@ -177,7 +178,7 @@ STRUCTS = [
 ]
 
 
-@pytest.mark.parametrize("struct", [*STRUCTS, TokenCounts, SyntheticTraffic, Header, Grain, HitRate, Place])
+@pytest.mark.parametrize("struct", [*STRUCTS, TokenCounts, SyntheticTraffic, Header, Grain, HitRate, Place, Window])
 def test_every_key_has_its_line_in_the_reference(struct: type[msgspec.Struct]) -> None:
     assert [name for name in struct.__struct_fields__ if f"`{name}`" not in PAGE] == []
 

@@ -110,7 +110,7 @@ def test_the_page_needs_nothing_else_and_closes_what_it_opens() -> None:
     assert tags.links == []
     assert "script" not in tags.seen
     assert not re.search(r"https?://|url\(|@import", page)
-    assert tags.seen.count("figure") == 4  # hit rate, prompts, answers, arrivals
+    assert tags.seen.count("figure") == 5  # hit rate, prompts, answers, arrivals, hit rate over time
 
 
 def test_the_pages_axes_are_labelled_with_their_units() -> None:

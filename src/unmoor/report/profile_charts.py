@@ -120,7 +120,8 @@ def arrivals(stretches: Sequence[Stretch]) -> Plot | None:
         _box_of(stretch, stretches[-1].end_s, rate / top, f"{rate:.3g} requests/s")
         for stretch, rate in zip(stretches, rates, strict=True)
     ]
-    return _over_time(stretches, "Arrivals", "requests/s", (top, step), boxes=tuple(boxes))
+    marks = _y_marks(top, step, tokens_short)
+    return _plot_over_time(stretches[-1].end_s, "Arrivals", "requests/s", marks, boxes=tuple(boxes))
 
 
 def concurrency(stretches: Sequence[Stretch]) -> Plot | None:
@@ -138,7 +139,38 @@ def concurrency(stretches: Sequence[Stretch]) -> Plot | None:
             for s, value in zip(known, values, strict=True)
         ]
         traces.append(Trace(label=label, style=style, points=_svg(dots), band="", dots=()))
-    return _over_time(known, "Concurrency", "requests running", (top, step), traces=tuple(traces))
+    marks = _y_marks(top, step, tokens_short)
+    return _plot_over_time(known[-1].end_s, "Concurrency", "requests running", marks, traces=tuple(traces))
+
+
+def served(report: TrafficReport) -> Plot | None:
+    """The hit rate over time with concurrency, and what was still being computed; None without times or content."""
+    timeline = report.timeline
+    windows = timeline.windows if timeline else ()
+    lines = (("served", [w.hit_rate for w in windows]), ("still being computed", [w.still_computing for w in windows]))
+    highest = max((share for _, shares in lines for share in shares if share is not None), default=0.0)
+    if timeline is None or not highest:
+        return None
+    top, step = _round_top(highest)
+    traces = []
+    for style, (label, shares) in enumerate(reversed(lines)):
+        dots = [
+            (round(_x_time((w.start_s + w.end_s) / 2, windows[-1].end_s), 1), _y(share / top))
+            for w, share in zip(windows, shares, strict=True)
+            if share is not None
+        ]
+        traces.append(Trace(label=label, style=style, points=_svg(dots), band="", dots=()))
+    return _plot_over_time(
+        windows[-1].end_s,
+        f"Served from {tokens_short(timeline.kv_tokens)} tokens of KV",
+        "share of prompt tokens",
+        _y_marks(top, step, _per_cent),
+        traces=tuple(traces),
+    )
+
+
+def _per_cent(share: float) -> str:
+    return f"{share * 100:.3g} %"
 
 
 def hit_curves(report: TrafficReport, curves: Mapping[str, Sequence[CurvePoint]]) -> Plot | None:
@@ -184,7 +216,7 @@ def hit_curves(report: TrafficReport, curves: Mapping[str, Sequence[CurvePoint]]
         x_marks=tuple(
             Mark(at=round(_LEFT + scale * (math.log10(at) - low), 1), label=tokens_short(at)) for at in marks
         ),
-        y_marks=_y_marks(top, step, lambda share: f"{share * 100:.3g} %"),
+        y_marks=_y_marks(top, step, _per_cent),
         traces=tuple(traces),
     )
 
@@ -251,17 +283,16 @@ def _prefix_bar(edge: PrefixShared, indent: int, widest: int, total: int) -> Bar
     )
 
 
-def _over_time(
-    stretches: Sequence[Stretch],
+def _plot_over_time(
+    end_s: float,
     title: str,
     y_label: str,
-    axis: tuple[float, float],
+    y_marks: tuple[Mark, ...],
     *,
     boxes: tuple[Box, ...] = (),
     traces: tuple[Trace, ...] = (),
 ) -> Plot:
-    end_s = stretches[-1].end_s
-    unit_s, unit = next((u for u in _TIME_UNITS if end_s >= 2 * u[0]), (1.0, "s"))
+    unit_s, unit = next((u for u in _TIME_UNITS if end_s >= 2 * u[0]), (1.0, "seconds"))
     step = _round_top(end_s / unit_s)[1]
     marks = [n * step for n in range(math.floor(end_s / unit_s / step + 1e-9) + 1)]
     return Plot(
@@ -269,7 +300,7 @@ def _over_time(
         x_label=f"{unit} from the first request",
         y_label=y_label,
         x_marks=tuple(Mark(at=round(_x_time(at * unit_s, end_s), 1), label=f"{at:g}") for at in marks),
-        y_marks=_y_marks(axis[0], axis[1], tokens_short),
+        y_marks=y_marks,
         boxes=boxes,
         traces=traces,
     )

@@ -8,7 +8,7 @@ from functools import cache
 import jinja2
 
 from unmoor.report.pages import page_environment
-from unmoor.report.profile_charts import arrivals, concurrency, histogram, hit_curves, prefix_bars, replica_bars
+from unmoor.report.profile_charts import arrivals, concurrency, histogram, hit_curves, prefix_bars, replica_bars, served
 from unmoor.report.profile_words import (
     arrivals_words,
     asks_words,
@@ -37,7 +37,7 @@ def render(report: TrafficReport, curves: Mapping[str, Sequence[CurvePoint]]) ->
         .render(
             report=report,
             histograms=_there(histogram(lengths.input_tokens, "Prompts"), histogram(lengths.output_tokens, "Answers")),
-            over_time=_there(arrivals(report.over_time), concurrency(report.over_time)),
+            over_time=_there(arrivals(report.over_time), concurrency(report.over_time), served(report)),
             curve=hit_curves(report, curves),
             replicas=replica_bars(report.replicas or ()),
             prefixes=prefix_bars(report),

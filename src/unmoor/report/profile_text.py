@@ -68,7 +68,7 @@ def _curves(report: TrafficReport) -> list[str]:
     if not shown or report.prefix_overlap is None:
         return []
     sizes = [tokens_short(report.hit_rate_curve[i].kv_tokens) for i in shown]
-    rows = [("hit rate with KV tokens of", "in blocks of", *sizes, "no limit")]
+    rows = [("hit rate at KV tokens of", "blocks", *sizes, "no limit")]
     rows.append(
         (
             "this log" if report.grain and report.curve_block_tokens == report.grain.tokens else "as asked",

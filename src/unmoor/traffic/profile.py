@@ -262,9 +262,7 @@ def _over_time(
     """What concurrency does; None without times, content or a capacity."""
     if focus is None or curve is None or not traffic.duration_s:
         return None
-    seen = simulate(
-        traffic, kv_tokens=focus, block_tokens=question.block_tokens, service=question.service, salt=salt, windows=1
-    )
+    seen = simulate(traffic, kv_tokens=focus, block_tokens=question.block_tokens, service=question.service, salt=salt)
     return OverTime(
         kv_tokens=focus,
         block_tokens=seen.block_tokens,
@@ -279,6 +277,7 @@ def _over_time(
         prefill_tps=question.service.prefill_tps,
         tpot_s=question.service.tpot_s,
         took_known=not bool(np.isnan(traffic.took_s).any()),
+        windows=seen.windows,
     )
 
 

@@ -12,6 +12,7 @@ from unmoor.core.traffic import TokenCounts
 from unmoor.traffic.breakers.breaker import Place
 from unmoor.traffic.log import Grain
 from unmoor.traffic.reuse import HitRate
+from unmoor.traffic.timeline import Window
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,6 +178,7 @@ class OverTime(msgspec.Struct, frozen=True, kw_only=True):
 
     `one_after_another` is the hit rate without concurrency, `hit_rate` with it. `still_computing` (0-1 of prompt
     tokens) was being computed for another request when it was wanted. `prefill_tps` and `tpot_s` are assumed.
+    `windows` are the same over time.
     """
 
     kv_tokens: int
@@ -192,6 +194,7 @@ class OverTime(msgspec.Struct, frozen=True, kw_only=True):
     prefill_tps: float
     tpot_s: float
     took_known: bool
+    windows: tuple[Window, ...]
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
