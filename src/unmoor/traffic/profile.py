@@ -150,12 +150,13 @@ def grid(curve: HitCurve | None, longest: int = 0) -> tuple[int, ...]:
     """Round capacities, 1, 2 and 5 times powers of ten, that show a curve whole: up to the first that serves all.
 
     From 0.1 million tokens, or a hundredth of the working set where that is less, but not from under the longest
-    prompt, which would not fit. Where nothing is shared, up to room for all prompts. Empty without content.
+    prompt, which would not fit, as long as a tenth of the working set is shown. Where nothing is shared, up to room for
+    all prompts. Empty without content.
     """
     if curve is None or not curve.prompt_tokens:
         return ()
     most = curve.working_set_tokens or curve.prompt_tokens
-    least = max(1, min(_LEAST_CAPACITY, most // 100), min(longest, most))
+    least = max(1, min(_LEAST_CAPACITY, most // 100), min(longest, most // 10))
     first = math.floor(math.log10(least))
     rounds = [step * 10**power for power in range(first, len(str(most)) + 1) for step in _STEPS]
     below = [size for size in rounds if least <= size < most]
