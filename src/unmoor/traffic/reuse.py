@@ -22,6 +22,8 @@ from unmoor.traffic.runs import NEVER, Runs, Whole, runs_of
 from unmoor.traffic.stack_distance import CacheRule, Reuses, reuses_of
 from unmoor.traffic.tree import PromptTree
 
+_AT_ONCE = 1 << 18
+
 
 class ShareOf(msgspec.Struct, frozen=True, kw_only=True):
     """A share (0-1) of all prompt tokens, and of all prompts' blocks; None where the source says nothing of content."""
@@ -102,17 +104,29 @@ class Line:
 
 def line_of(reuses: Reuses) -> Line:
     """The hits of every capacity: a run of blocks adds its tokens a block, from its first place to its last."""
-    knots = np.concatenate((reuses.place, reuses.place + reuses.count))
-    turns = np.concatenate((reuses.tokens, -reuses.tokens))
-    order = np.argsort(knots)
-    knots, slope = knots[order], np.cumsum(turns[order], dtype=np.int64)
-    bends = np.append(knots[1:] != knots[:-1], True)[: len(knots)]
-    knots, slope = knots[bends], slope[bends]
-    bends = np.append(True, slope[1:] != slope[:-1])[: len(knots)]
-    knots, slope = knots[bends], slope[bends]
+    knots, turns = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    start = 0
+    while start < len(reuses.place):
+        some = slice(start, start + max(_AT_ONCE, len(knots)))  # memory stays near that of the line itself
+        place, tokens = reuses.place[some], reuses.tokens[some]
+        knots, turns = _summed(
+            np.concatenate((knots, place, place + reuses.count[some])), np.concatenate((turns, tokens, -tokens))
+        )
+        start = some.stop
+    slope = np.cumsum(turns)
     tokens = np.zeros(len(knots), dtype=np.int64)
     np.cumsum(slope[:-1] * np.diff(knots), out=tokens[1:])
     return Line(knots=knots, tokens=tokens, slope=slope)
+
+
+def _summed(knots: Whole, turns: Whole) -> tuple[Whole, Whole]:
+    """The knots in order, each once, with the sum of its turns; those that come to nothing are left out."""
+    order = np.argsort(knots)
+    knots, turns = knots[order], turns[order]
+    firsts = np.flatnonzero(np.append(True, knots[1:] != knots[:-1]))
+    sums = np.add.reduceat(turns, firsts, dtype=np.int64)
+    bends = np.flatnonzero(sums)
+    return knots[firsts[bends]], sums[bends]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -227,7 +241,7 @@ class Walk:
 
     runs: Runs
     lengths: Whole
-    same: Whole
+    same: NDArray[np.int32]
 
     def reuses(self, rule: CacheRule) -> Reuses:
         """The reused blocks, placed in the stack of a pool."""
@@ -268,12 +282,12 @@ def _curve(walk: Walk, later: Callable[[], Walk], rule: CacheRule, grain_tokens:
     )
 
 
-def same_before(nodes: NDArray[np.int32], salt: Whole | None = None) -> Whole:
+def same_before(nodes: NDArray[np.int32], salt: Whole | None = None) -> NDArray[np.int32]:
     """For each request the last one before it that ended at the same node under the same salt, or NEVER."""
     order = np.argsort(nodes, kind="stable") if salt is None else np.lexsort((nodes, salt))
     same = nodes[order[1:]] == nodes[order[:-1]]
     if salt is not None:
         same &= salt[order[1:]] == salt[order[:-1]]
-    before = np.full(len(nodes), NEVER, dtype=np.int64)
+    before = np.full(len(nodes), NEVER, dtype=np.int32)
     before[order[1:][same]] = order[:-1][same]
     return before

@@ -46,7 +46,7 @@ class Reuses:
         return Reuses(row=self.row[kept], place=self.place[kept], count=self.count[kept], tokens=self.tokens[kept])
 
 
-def reuses_of(runs: Runs, lengths: Whole, same: Whole, rule: CacheRule) -> Reuses:
+def reuses_of(runs: Runs, lengths: Whole, same: Column, rule: CacheRule) -> Reuses:
     """The reused blocks of prompts of `lengths` tokens, placed in the stack.
 
     `same[i]` is the last request before i that ended where i does, or NEVER. A request touches its blocks from the last
@@ -89,13 +89,13 @@ def _touched(runs: Runs, size: int) -> _Touched:
     return _Touched(row=runs.row[filled], first=first[filled], stop=stop[filled], by=runs.by[filled], tokens=tokens)
 
 
-def _with_partial(touched: _Touched, lengths: Whole, same: Whole, size: int) -> _Touched:
+def _with_partial(touched: _Touched, lengths: Whole, same: Column, size: int) -> _Touched:
     """The last, partial block of each prompt is one more run, of the last that ended there too."""
     last = np.flatnonzero((lengths % size > 0) & (same != NEVER))
     place = lengths[last] // size
     added = (last, place, place + 1, same[last], lengths[last] % size)
     kept = (touched.row, touched.first, touched.stop, touched.by, touched.tokens)
-    columns = [np.concatenate(pair) for pair in zip(kept, added, strict=True)]
+    columns = [np.concatenate(pair, dtype=pair[0].dtype, casting="same_kind") for pair in zip(kept, added, strict=True)]
     order = np.argsort(columns[0], kind="stable")  # behind its prompt's other runs
     return _Touched(*(column[order] for column in columns))
 
@@ -103,9 +103,10 @@ def _with_partial(touched: _Touched, lengths: Whole, same: Whole, size: int) -> 
 def _since(touched: _Touched, blocks: Whole) -> Whole:
     """For each run, the blocks first touched between `by` and `row` that are not on the path of `by`."""
     count = touched.stop - touched.first
-    old = np.bincount(touched.row, weights=count, minlength=len(blocks)).astype(np.int64)
+    new = blocks.copy()  # those of a request's blocks that nobody had touched
+    np.subtract.at(new, touched.row, count)
     since = smaller_before(touched.by, count, keys=len(blocks))
-    since += _sums_before(blocks - old)[touched.row]  # blocks that nobody had touched, of all requests before each
+    since += _sums_before(new)[touched.row]
     since -= _sums_before(blocks)[1:][touched.by]
     return since
 
