@@ -335,14 +335,31 @@ def test_a_prefix_that_is_still_being_computed_is_a_hit_as_far_as_it_has_come(
     assert seen.still_computing == lost / 32
 
 
-def test_what_follows_a_hit_is_computed_from_there_on_and_a_partial_block_when_its_last_token_is() -> None:
-    # In blocks of 4: 8 of 14 tokens are cached, the other 6 take 6 s. At 5 s one more block is done, at 6 s both are.
-    prompt = (*SIXTEEN[:8], 20, 21, 22, 23, 24, 25)
-    for later_s, hit in ((5.0, 12), (6.0, 14)):
-        asks = [Ask(SIXTEEN[:8], took_s=0.0), Ask(prompt, output=50), Ask(prompt, at_s=later_s, output=50)]
-        log = traffic_of(asks, grain=4)
-        seen = simulate(log, kv_tokens=ROOM, block_tokens=None, service=Service(prefill_tps=1.0, tpot_s=1.0))
-        assert seen.hit_tokens == 8 + hit
+@pytest.mark.parametrize(("later_s", "hit"), [(5.0, 12), (8.0, 16), (9.0, 16), (10.0, 18)])
+def test_what_follows_a_hit_is_computed_from_there_on_and_a_partial_block_when_its_last_token_is(
+    later_s: float, hit: int
+) -> None:
+    # In blocks of 4: 8 of 18 tokens are cached, the other 10 take 10 s.
+    prompt = (*SIXTEEN[:8], *range(20, 30))
+    asks = [Ask(SIXTEEN[:8], took_s=0.0), Ask(prompt, output=50), Ask(prompt, at_s=later_s, output=50)]
+    slow = Service(prefill_tps=1.0, tpot_s=1.0)
+    seen = simulate(traffic_of(asks, grain=4), kv_tokens=ROOM, block_tokens=None, service=slow)
+    assert seen.hit_tokens == 8 + hit
+
+
+def test_what_comes_after_a_block_that_is_being_computed_is_no_hit_however_ready_it_is() -> None:
+    # The second request's log says it took no time, so its own blocks are there before those that they continue.
+    longer = (*SIXTEEN, *range(20, 28))
+    asks = [Ask(SIXTEEN, took_s=50.0), Ask(longer, at_s=1.0, took_s=0.0), Ask((*longer, 1), at_s=2.0, took_s=1.0)]
+    seen = at(asks, Service(prefill_tps=1.0, tpot_s=0.0))
+    assert (seen.hit_tokens, seen.still_computing) == (0, (16 + 24) / 65)
+
+
+def test_a_request_that_ended_by_its_log_has_computed_its_prompt_however_slow_the_service() -> None:
+    # Both that wait start when the first ends, and the earlier of them ends at that moment too.
+    asks = [Ask((0,), output=2), Ask((0, 0), took_s=0.0), Ask((0, 0), output=1)]
+    seen = at(asks, Service(prefill_tps=0.5, tpot_s=0.0), kv_tokens=4, block_tokens=1)
+    assert (seen.waited, seen.hit_tokens, seen.still_computing, seen.peak_pinned_tokens) == (2, 2, 0.0, 3)
 
 
 def test_a_copy_of_what_another_computes_takes_room_of_its_own() -> None:
