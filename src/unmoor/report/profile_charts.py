@@ -235,16 +235,16 @@ def _is_own(report: TrafficReport) -> bool:
 
 def replica_bars(rows: Sequence[ReplicaRate]) -> list[tuple[str, list[Bar]]]:
     """For each number of replicas a bar a routing, against the best of all."""
-    widest = max((row.hit_rate or 0.0 for row in rows), default=0.0) or 1.0
+    widest = max((row.low or 0.0 for row in rows), default=0.0) or 1.0
     return [
         (
             f"{n} × {tokens_short(of_n[0].kv_tokens)}",
             [
                 Bar(
                     label=row.routing,
-                    share=(row.hit_rate or 0.0) / widest,
+                    share=(row.low or 0.0) / widest,
                     indent=0,
-                    cells=(percent(row.hit_rate), percent(row.busiest_share)),
+                    cells=(rate_words(row), percent(row.busiest_share)),
                 )
                 for row in of_n
             ],

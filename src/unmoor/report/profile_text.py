@@ -74,7 +74,7 @@ def _curves(report: TrafficReport) -> list[str]:
             "this log" if report.grain and report.curve_block_tokens == report.grain.tokens else "as asked",
             f"{report.curve_block_tokens}",
             *_cells(report.hit_rate_curve, shown),
-            percent(report.prefix_overlap),
+            rate_words(report.curve_ideal),
         )
     )
     for name, engine in report.engines.items():
@@ -111,7 +111,7 @@ def _replicas(rows: Sequence[ReplicaRate]) -> list[str]:
     names, counts = routings_of(rows)
     lines = [("replicas, KV tokens of each", *names)]
     for n, of_n in counts:
-        lines.append((f"{n}, {tokens_short(of_n[0].kv_tokens)}", *(percent(row.hit_rate) for row in of_n)))
+        lines.append((f"{n}, {tokens_short(of_n[0].kv_tokens)}", *(rate_words(row) for row in of_n)))
     return table(lines)
 
 

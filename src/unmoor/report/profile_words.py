@@ -40,7 +40,7 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}"
 
 
-def rate_words(rate: HitRate | CurvePoint | None) -> str:
+def rate_words(rate: HitRate | CurvePoint | ReplicaRate | None) -> str:
     """A rate, or its range where the source is too coarse for one figure; a dash where nothing is known."""
     if rate is None:
         return "–"
@@ -227,10 +227,12 @@ def next_steps(report: TrafficReport) -> list[str]:
 def _routing_step(rows: Sequence[ReplicaRate]) -> list[str]:
     """Whether another way of routing than dealing in turn is worth it, at the most replicas that were looked at."""
     most = max((row.n for row in rows), default=0)
-    rates = {row.routing: row.hit_rate for row in rows if row.n == most and row.hit_rate is not None}
+    rates = {row.routing: row for row in rows if row.n == most and row.low is not None}
     if len(rates) < 2:  # noqa: PLR2004 - two routings make a difference
         return []
-    plain, best = next(iter(rates)), max(rates, key=lambda name: rates[name])
-    if rates[best] - rates[plain] < _WORTH_ROUTING:
+    plain, best = next(iter(rates)), max(rates, key=lambda name: rates[name].low or 0.0)
+    if (rates[best].low or 0.0) - (rates[plain].low or 0.0) < _WORTH_ROUTING:
         return []
-    return [f"Route {best} over {most} replicas: {percent(rates[best])} instead of {percent(rates[plain])} {plain}."]
+    return [
+        f"Route {best} over {most} replicas: {rate_words(rates[best])} instead of {rate_words(rates[plain])} {plain}."
+    ]

@@ -100,7 +100,7 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
     focus = focus_of(question, capacities, own)
     share = ideal(traffic)
     found = find(focus)
-    timeline = _over_time(traffic, question, focus, salt, own)
+    timeline = _over_time(traffic, question, focus, salt, curve)
     replicas, of_routing = _replicas(traffic, question, focus, salt)
     return TrafficReport(
         requests=len(traffic),
@@ -123,6 +123,7 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
         skipped=traffic.skipped,
         grain=traffic.grain,
         curve_block_tokens=own.rule.block_tokens if own else None,
+        curve_ideal=own.ideal if own else None,
         working_set_tokens=own.working_set_tokens if own else None,
         overlap_within=_within(traffic),
         over_time=stretches_of(traffic),
@@ -243,6 +244,8 @@ def _replicas(
                     n=fleet.replicas,
                     routing=routing,
                     hit_rate=hits.hit_rate.value if hits.hit_rate else None,
+                    low=hits.hit_rate.low if hits.hit_rate else None,
+                    high=hits.hit_rate.high if hits.hit_rate else None,
                     kv_tokens=fleet.kv_tokens,
                     busiest_share=max(hits.tokens_share, default=None),
                 )
@@ -258,16 +261,17 @@ def _fleets(question: Question, focus: int) -> Sequence[Fleet]:
 
 
 def _over_time(
-    traffic: Traffic, question: Question, focus: int | None, salt: Whole | None, curve: HitCurve | None
+    traffic: Traffic, question: Question, focus: int | None, salt: Whole | None, curve: Curve
 ) -> OverTime | None:
-    """What concurrency does; None without times, content or a capacity."""
-    if focus is None or curve is None or not traffic.duration_s:
+    """What concurrency does, by the prefixes that are certainly shared; None without times, content or a capacity."""
+    if focus is None or traffic.grain is None or not traffic.duration_s:
         return None
     seen = simulate(traffic, kv_tokens=focus, block_tokens=question.block_tokens, service=question.service, salt=salt)
+    one = curve(None if seen.block_tokens == traffic.grain.tokens else seen.block_tokens)
     return OverTime(
         kv_tokens=focus,
         block_tokens=seen.block_tokens,
-        one_after_another=curve.at(focus).value,
+        one_after_another=one.at(focus).low if one else None,
         hit_rate=seen.hit_rate,
         still_computing=seen.still_computing,
         waited=seen.waited,

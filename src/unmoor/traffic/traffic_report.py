@@ -136,12 +136,14 @@ class EngineReuse(msgspec.Struct, frozen=True, kw_only=True):
 class ReplicaRate(msgspec.Struct, frozen=True, kw_only=True):
     """The hit rate over `n` replicas under one routing, each with a pool of `kv_tokens`.
 
-    `busiest_share` is the busiest replica's share (0-1) of prompt tokens.
+    `low` and `high` are as for a CurvePoint. `busiest_share` is the busiest replica's share (0-1) of prompt tokens.
     """
 
     n: int
     routing: str
     hit_rate: float | None
+    low: float | None
+    high: float | None
     kv_tokens: int
     busiest_share: float | None
 
@@ -260,6 +262,7 @@ class TrafficReport(msgspec.Struct, frozen=True, kw_only=True):
     skipped: tuple[str, ...]
     grain: Grain | None
     curve_block_tokens: int | None
+    curve_ideal: HitRate | None
     working_set_tokens: int | None
     overlap_within: dict[str, float]
     over_time: tuple[Stretch, ...]
