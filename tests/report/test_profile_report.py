@@ -11,10 +11,11 @@ from unmoor.choose.prediction.kernel_tables import find_table
 from unmoor.choose.reuse_meaning import engine_blocks, plan_fleets, with_meaning
 from unmoor.core.plan_text import read_plan
 from unmoor.report import profile_page, profile_text
-from unmoor.report.profile_charts import prefix_bars
+from unmoor.report.profile_bars import prefix_bars
 from unmoor.report.profile_words import percent, rate_words, seconds, tokens_short
 from unmoor.traffic.breakers import Place
-from unmoor.traffic.profile import Question, dense_curves, profile_log
+from unmoor.traffic.profile import dense_curves, profile_log
+from unmoor.traffic.profile_question import Question
 from unmoor.traffic.readers import read_traffic
 from unmoor.traffic.reuse import HitRate
 from unmoor.traffic.traffic_report import BreakerFound, CurvePoint, PrefixShared, TrafficReport

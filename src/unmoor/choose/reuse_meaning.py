@@ -14,7 +14,8 @@ from unmoor.core.hardware import THIS_MACHINE, layouts
 from unmoor.core.plan import CandidatePlan, Plan
 from unmoor.engines.registry import engine, engine_names
 from unmoor.traffic.log import Traffic
-from unmoor.traffic.profile import EngineBlocks, Fleet, salt_by
+from unmoor.traffic.profile import salt_by
+from unmoor.traffic.profile_question import EngineBlocks, Fleet
 from unmoor.traffic.reuse import HitCurve, HitRate, curve_of
 from unmoor.traffic.traffic_report import EngineReuse, Expected, Meaning, TrafficReport
 

@@ -67,7 +67,8 @@ def command(
     from unmoor.cli.log_cutter import cutter_for
     from unmoor.cli.plan_files import open_plan, open_traffic
     from unmoor.traffic.breakers import Watch
-    from unmoor.traffic.profile import Question, dense_curves, profile_log
+    from unmoor.traffic.profile import dense_curves, profile_log
+    from unmoor.traffic.profile_question import Question
 
     _refuse_key_alone(key_file, fingerprint)
     told = open_plan(plan)[0] if plan else None

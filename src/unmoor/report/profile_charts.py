@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from unmoor.report.profile_words import percent, rate_words, routings_of, seconds, tokens_short
+from unmoor.report.profile_words import rate_words, seconds, tokens_short
 from unmoor.report.words import name_of
-from unmoor.traffic.traffic_report import Bin, CurvePoint, PrefixShared, ReplicaRate, Stretch, TrafficReport
+from unmoor.traffic.traffic_report import Bin, CurvePoint, Stretch, TrafficReport
 
 WIDTH, HEIGHT = 480, 240
 _LEFT, _RIGHT, _TOP, _FLOOR = 52, 26, 12, 196
@@ -68,15 +68,6 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
         bars = "; ".join(box.said for box in self.boxes)
         dots = "; ".join(f"{trace.label} {dot[2]}" for trace in self.traces for dot in trace.dots)
         return bars or dots
-
-
-class Bar(msgspec.Struct, frozen=True, kw_only=True):
-    """A row with a bar of `share` (0-1) of the widest, `indent` levels in; `cells` are its figures."""
-
-    label: str
-    share: float
-    indent: int
-    cells: tuple[str, ...]
 
 
 def histogram(bins: Sequence[Bin], title: str) -> Plot | None:
@@ -231,56 +222,6 @@ def _own_label(report: TrafficReport) -> str:
 
 def _is_own(report: TrafficReport) -> bool:
     return report.grain is not None and report.curve_block_tokens == report.grain.tokens
-
-
-def replica_bars(rows: Sequence[ReplicaRate]) -> list[tuple[str, list[Bar]]]:
-    """For each number of replicas a bar a routing, against the best of all."""
-    widest = max((row.low or 0.0 for row in rows), default=0.0) or 1.0
-    return [
-        (
-            f"{n} × {tokens_short(of_n[0].kv_tokens)}",
-            [
-                Bar(
-                    label=row.routing,
-                    share=(row.low or 0.0) / widest,
-                    indent=0,
-                    cells=(rate_words(row), percent(row.busiest_share)),
-                )
-                for row in of_n
-            ],
-        )
-        for n, of_n in routings_of(rows)[1]
-    ]
-
-
-def prefix_bars(report: TrafficReport) -> list[Bar]:
-    """The shared prefixes as a tree, each under the one that it extends, its bar what it saves."""
-    edges = report.shared_prefixes or ()
-    widest = max((edge.tokens_saved for edge in edges), default=1) or 1
-    total = report.input_tokens.total if report.input_tokens else 0
-    below: dict[int | None, list[int]] = {}
-    for place, edge in enumerate(edges):
-        below.setdefault(edge.parent, []).append(place)
-    rows: list[Bar] = []
-    stack = [(place, 0) for place in reversed(below.get(None, []))]
-    while stack:
-        place, indent = stack.pop()
-        rows.append(_prefix_bar(edges[place], indent, widest, total))
-        stack += [(child, indent + 1) for child in reversed(below.get(place, []))]
-    return rows
-
-
-def _prefix_bar(edge: PrefixShared, indent: int, widest: int, total: int) -> Bar:
-    return Bar(
-        label=f"{edge.begins_at:,} – {edge.tokens:,}",
-        share=edge.tokens_saved / widest,
-        indent=indent,
-        cells=(
-            f"{edge.requests:,}",
-            tokens_short(edge.tokens_saved),
-            percent(edge.tokens_saved / total if total else None),
-        ),
-    )
 
 
 def _plot_over_time(

@@ -8,7 +8,8 @@ from functools import cache
 import jinja2
 
 from unmoor.report.pages import page_environment
-from unmoor.report.profile_charts import arrivals, concurrency, histogram, hit_curves, prefix_bars, replica_bars, served
+from unmoor.report.profile_bars import prefix_bars, replica_bars
+from unmoor.report.profile_charts import arrivals, concurrency, histogram, hit_curves, served
 from unmoor.report.profile_words import (
     arrivals_words,
     asks_words,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -12,13 +11,15 @@ import numpy as np
 from unmoor.core.errors import TrafficError
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.breakers.breaker import Breaker
-from unmoor.traffic.log import Grain, Names, Traffic, Whole
+from unmoor.traffic.log import Names, Traffic, Whole
 from unmoor.traffic.log_asked import models_of, named_of, sampling_of, sessions_of, structured_of, tools_of
 from unmoor.traffic.log_shape import arrivals_of, concurrency_of, histograms_of, stretches_of, token_counts_of
+from unmoor.traffic.profile_doubts import doubts_of, once
+from unmoor.traffic.profile_question import REPLICAS, EngineBlocks, Fleet, Question, focus_of, grid
 from unmoor.traffic.reuse import HitCurve, curves_of, ideal, salt_of
 from unmoor.traffic.routing import ROUTINGS, replica_hits
 from unmoor.traffic.shared_prefixes import top
-from unmoor.traffic.timeline import Service, simulate
+from unmoor.traffic.timeline import simulate
 from unmoor.traffic.traffic_report import (
     BreakerFound,
     CurvePoint,
@@ -29,45 +30,8 @@ from unmoor.traffic.traffic_report import (
     TrafficReport,
 )
 
-ASSUMED_SERVICE = Service(prefill_tps=8000.0, tpot_s=0.025)
-"""How fast a replica is taken to be where the log says not: the order of a 70B-class model at FP8 on 4 H100."""
-REPLICAS = (2, 4, 8)
 SHARED_PREFIXES = 20
-_LEAST_CAPACITY = 100_000
-_STEPS = (1, 2, 5)
 _DRAWN = 120
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineBlocks:
-    """What an engine's prefix cache is made of: tokens in a block, and whether it is on by default."""
-
-    block_tokens: int
-    prefix_caching: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fleet:
-    """So many replicas, each with a pool of `kv_tokens`."""
-
-    replicas: int
-    kv_tokens: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is asked of a log. Empty or None: what is sensible for this one.
-
-    `fleets` are those that a plan's hardware can be; they give way to `kv_tokens` and `replicas`.
-    """
-
-    kv_tokens: Sequence[int] = ()
-    fleets: Sequence[Fleet] = ()
-    block_tokens: int | None = None
-    replicas: Sequence[int] = ()
-    engines: Mapping[str, EngineBlocks] = field(default_factory=dict)
-    service: Service = ASSUMED_SERVICE
-
 
 Curve = Callable[[int | None], HitCurve | None]
 """The hit curve at a block size; None is the source's own blocks. Each is computed once."""
@@ -116,7 +80,7 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
         replicas=replicas,
         shared_prefixes=_shared(traffic),
         breakers=_breakers(traffic, found.breakers),
-        caveats=_once((*traffic.caveats, *_doubts(traffic, timeline), *of_routing, *found.caveats)),
+        caveats=once((*traffic.caveats, *doubts_of(traffic, timeline), *of_routing, *found.caveats)),
         source=traffic.source,
         format=traffic.format,
         fingerprint=traffic.fingerprint,
@@ -147,23 +111,6 @@ def salt_by(*columns: Names) -> Whole | None:
     return salt_of(*named) if named else None
 
 
-def grid(curve: HitCurve | None, longest: int = 0) -> tuple[int, ...]:
-    """Round capacities, 1, 2 and 5 times powers of ten, that show a curve whole: up to the first that serves all.
-
-    From 0.1 million tokens, or a hundredth of the working set where that is less, but not from under the longest
-    prompt, which would not fit, as long as a tenth of the working set is shown. Where nothing is shared, up to room for
-    all prompts. Empty without content.
-    """
-    if curve is None or not curve.prompt_tokens:
-        return ()
-    most = curve.working_set_tokens or curve.prompt_tokens
-    least = max(1, min(_LEAST_CAPACITY, most // 100), min(longest, most // 10))
-    first = math.floor(math.log10(least))
-    rounds = [step * 10**power for power in range(first, len(str(most)) + 1) for step in _STEPS]
-    below = [size for size in rounds if least <= size < most]
-    return (*below, next(size for size in rounds if size >= most))
-
-
 def longest_prompt(traffic: Traffic) -> int:
     """The longest prompt's tokens, as its content was told apart; 0 without content."""
     return 0 if traffic.tree is None else int(traffic.tree.end[traffic.node].max())
@@ -183,23 +130,6 @@ def dense_curves(traffic: Traffic, question: Question, report: TrafficReport) ->
     curve = curves_of(traffic, salt=salt)
     made = cache(lambda block: points(curve(block), span))
     return {name: made(block) for name, block in blocks.items()}
-
-
-def focus_of(question: Question, capacities: Sequence[int], curve: HitCurve | None) -> int | None:
-    """The capacity at which replicas, concurrency and fixes are looked at: the middle one of those asked for.
-
-    Else the largest of the fleets', else the first of the grid at which half of all sharing is served, where routing
-    and memory matter; None without.
-    """
-    asked = sorted(question.kv_tokens)
-    if asked:
-        return asked[(len(asked) - 1) // 2]
-    if question.fleets:
-        return max(fleet.kv_tokens for fleet in question.fleets)
-    if curve is None or not capacities:
-        return None
-    half = curve.ideal.low / 2
-    return next((size for size in capacities if curve.at(size).low >= half), capacities[-1])
 
 
 def points(curve: HitCurve | None, capacities: Sequence[int]) -> tuple[CurvePoint, ...]:
@@ -334,76 +264,3 @@ def _within(traffic: Traffic) -> dict[str, float]:
         if share is not None:
             within[name] = share
     return within
-
-
-def _once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
-    """Each doubt once, as a sentence."""
-    said = (Caveat(code=c.code, text=f"{c.text[:1].upper()}{c.text[1:].rstrip('.')}.") for c in caveats)
-    return tuple(dict.fromkeys(said))
-
-
-def _doubts(traffic: Traffic, timeline: OverTime | None) -> tuple[Caveat, ...]:
-    return (
-        *_of_grain(traffic.grain),
-        *_of_times(traffic),
-        *_of_lengths(traffic),
-        *_of_models(traffic),
-        *_of_service(timeline),
-    )
-
-
-def _of_grain(grain: Grain | None) -> tuple[Caveat, ...]:
-    if grain is None:
-        return _caveat("content_unknown", "The source says nothing of content: prefix overlap is unknown, not zero.")
-    if grain.by == "bytes":
-        how = "" if grain.ratio_measured else "; --tokenizer counts tokens"
-        return _caveat(
-            "overlap_in_bytes",
-            f"Prompts are compared by bytes: a shared prefix is known to within {grain.tokens} tokens and may be "
-            f"longer, not shorter{how}.",
-        )
-    if grain.tokens > 1:
-        what = "segments" if grain.by == "segments" else "blocks"
-        return _caveat(
-            "overlap_in_blocks",
-            f"The source tells content apart in {what} of {grain.tokens} tokens: prefix overlap may be higher, not "
-            "lower, and engines with smaller blocks have a range.",
-        )
-    return ()
-
-
-def _of_times(traffic: Traffic) -> tuple[Caveat, ...]:
-    if traffic.timed:
-        return ()
-    return _caveat("no_times", "The log has no times: requests are taken in its order, one after another.")
-
-
-def _of_lengths(traffic: Traffic) -> tuple[Caveat, ...]:
-    missing = int((traffic.output_tokens < 0).sum())
-    if not missing:
-        return ()
-    return _caveat("answers_unknown", f"{missing:,} of {len(traffic):,} requests have no answer's length.")
-
-
-def _of_models(traffic: Traffic) -> tuple[Caveat, ...]:
-    models = len(traffic.features.models)
-    if models < 2:  # noqa: PLR2004 - one model is what a cache serves
-        return ()
-    return _caveat(
-        "several_models",
-        f"Requests ask for {models} models, which share no cache: profile each model's requests on their own.",
-    )
-
-
-def _of_service(timeline: OverTime | None) -> tuple[Caveat, ...]:
-    if timeline is None:
-        return ()
-    ends = "" if timeline.took_known else f", and answers {timeline.tpot_s * 1000:g} ms a token where the log says not"
-    return _caveat(
-        "service_assumed",
-        f"What concurrency does rests on an assumed prefill of {timeline.prefill_tps:,.0f} tokens/s a replica{ends}.",
-    )
-
-
-def _caveat(code: str, text: str) -> tuple[Caveat, ...]:
-    return (Caveat(code=code, text=text),)

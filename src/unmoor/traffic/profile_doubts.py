@@ -1,0 +1,83 @@
+"""The doubts that travel with a log's report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unmoor.core.evidence import Caveat
+from unmoor.traffic.log import Grain, Traffic
+from unmoor.traffic.traffic_report import OverTime
+
+
+def once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
+    """Each doubt once, as a sentence."""
+    said = (Caveat(code=c.code, text=f"{c.text[:1].upper()}{c.text[1:].rstrip('.')}.") for c in caveats)
+    return tuple(dict.fromkeys(said))
+
+
+def doubts_of(traffic: Traffic, timeline: OverTime | None) -> tuple[Caveat, ...]:
+    """What is not known of the log, or was assumed: its grain, its times, lengths and models, a replica's speed."""
+    return (
+        *_of_grain(traffic.grain),
+        *_of_times(traffic),
+        *_of_lengths(traffic),
+        *_of_models(traffic),
+        *_of_service(timeline),
+    )
+
+
+def _of_grain(grain: Grain | None) -> tuple[Caveat, ...]:
+    if grain is None:
+        return _caveat("content_unknown", "The source says nothing of content: prefix overlap is unknown, not zero.")
+    if grain.by == "bytes":
+        how = "" if grain.ratio_measured else "; --tokenizer counts tokens"
+        return _caveat(
+            "overlap_in_bytes",
+            f"Prompts are compared by bytes: a shared prefix is known to within {grain.tokens} tokens and may be "
+            f"longer, not shorter{how}.",
+        )
+    if grain.tokens > 1:
+        what = "segments" if grain.by == "segments" else "blocks"
+        return _caveat(
+            "overlap_in_blocks",
+            f"The source tells content apart in {what} of {grain.tokens} tokens: prefix overlap may be higher, not "
+            "lower, and engines with smaller blocks have a range.",
+        )
+    return ()
+
+
+def _of_times(traffic: Traffic) -> tuple[Caveat, ...]:
+    if traffic.timed:
+        return ()
+    return _caveat("no_times", "The log has no times: requests are taken in its order, one after another.")
+
+
+def _of_lengths(traffic: Traffic) -> tuple[Caveat, ...]:
+    missing = int((traffic.output_tokens < 0).sum())
+    if not missing:
+        return ()
+    return _caveat("answers_unknown", f"{missing:,} of {len(traffic):,} requests have no answer's length.")
+
+
+def _of_models(traffic: Traffic) -> tuple[Caveat, ...]:
+    models = len(traffic.features.models)
+    if models < 2:  # noqa: PLR2004 - one model is what a cache serves
+        return ()
+    return _caveat(
+        "several_models",
+        f"Requests ask for {models} models, which share no cache: profile each model's requests on their own.",
+    )
+
+
+def _of_service(timeline: OverTime | None) -> tuple[Caveat, ...]:
+    if timeline is None:
+        return ()
+    ends = "" if timeline.took_known else f", and answers {timeline.tpot_s * 1000:g} ms a token where the log says not"
+    return _caveat(
+        "service_assumed",
+        f"What concurrency does rests on an assumed prefill of {timeline.prefill_tps:,.0f} tokens/s a replica{ends}.",
+    )
+
+
+def _caveat(code: str, text: str) -> tuple[Caveat, ...]:
+    return (Caveat(code=code, text=text),)
