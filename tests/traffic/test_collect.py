@@ -159,6 +159,8 @@ def test_rounding_to_tokens_leaves_every_node_above_its_parent() -> None:
         (entry(), entry(input_tokens=None), "no input length"),
         (entry(), entry(input_tokens=0), "'input tokens' is out of range"),
         (entry(), entry(input_tokens=-3), "'input tokens' is out of range"),
+        (entry(), entry(took_s=-0.5), "'time taken' is out of range"),
+        (entry(), entry(took_s=float("nan")), "'time taken' is out of range"),
         (entry(), entry(output_tokens=-1), "'output tokens' is out of range"),
     ],
 )

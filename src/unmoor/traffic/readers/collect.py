@@ -20,6 +20,9 @@ from unmoor.traffic.readers.lines import MOST_TOKENS, in_range
 from unmoor.traffic.readers.text_sizes import TextSizes, size_of
 from unmoor.traffic.tree import SymbolStore, TreeBuilder
 
+MOST_TOOK_S = 10**7
+"""Four months: no request takes longer, and times in another unit do."""
+
 _BATCH_PROMPTS = 256
 _BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_PIECES = 65_536
@@ -139,6 +142,8 @@ class Collector:
             raise Broken("no input length", seen="nothing", expected="the prompt's tokens")
         if entry.output_tokens is not None:
             in_range("output tokens", entry.output_tokens, least=0, most=MOST_TOKENS)
+        if entry.took_s is not None:
+            in_range("time taken", entry.took_s, least=0, most=MOST_TOOK_S)
         if isinstance(entry.content, Prompt) and not size_of(entry.content):
             raise Broken("an empty prompt", seen="no text", expected="a prompt")
         self._first = first
