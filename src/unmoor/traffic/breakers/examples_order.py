@@ -9,7 +9,7 @@ from unmoor.traffic.breakers.breaker import Differing, Normalise, Suspicion
 from unmoor.traffic.breakers.moved import agreement
 from unmoor.traffic.breakers.pieces_of_text import Splitter, splitters
 from unmoor.traffic.breakers.remembered import Remembered
-from unmoor.traffic.breakers.reorder import LEAST_SEQUENCES, Set, in_one_order, moving_sets
+from unmoor.traffic.breakers.reorder import LEAST_SEQUENCES, Set, in_one_order, shuffled_sets
 from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.breakers.units import early_messages
 from unmoor.traffic.entry import Part, Prompt
@@ -62,7 +62,7 @@ def _things(turns: Sequence[tuple[Part, ...]]) -> list[str]:
 def _sets(sequences: Sequence[Sequence[str]]) -> list[Set]:
     """Sets of things long enough to be examples, that move about."""
     long = [[thing for thing in sequence if len(thing) >= LEAST_CHARACTERS] for sequence in sequences]
-    return moving_sets(long, apart=True)
+    return shuffled_sets(long)
 
 
 def _ordered(things: Sequence[str], sets: Sequence[Set]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from unmoor.traffic.breakers.breaker import Differing, Suspicion
 from unmoor.traffic.breakers.json_text import members_sorted
 from unmoor.traffic.breakers.moved import agreement
-from unmoor.traffic.breakers.reorder import in_one_order, moving_sets
+from unmoor.traffic.breakers.reorder import in_one_order, unstable_sets
 from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.breakers.units import tool_name
 from unmoor.traffic.entry import Prompt
@@ -19,7 +19,7 @@ FIX = "send the tools sorted by name, in the same order with every request"
 
 def suspect(scene: Scene) -> Suspicion | None:
     """Suspicion that the same tools come in several orders. Tools that differ from one request to another are none."""
-    sets = moving_sets([_names(scene.prompts[row]) for row in scene.sample()], apart=False)
+    sets = unstable_sets([_names(scene.prompts[row]) for row in scene.sample()])
     differing = _first_differing(scene) if sets else None
     if differing is None:
         return None
