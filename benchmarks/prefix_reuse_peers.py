@@ -75,8 +75,10 @@ def kvcache_simulator(trace: Path) -> Told:
         result = simulator.run_cpp_sweep(
             data, capacities=capacities, policies=["lru"], warmup_requests=data.request_count // 2
         )
+    core = resource.getrusage(resource.RUSAGE_CHILDREN)
     return clock.told(
         len(data.ids),
+        core_cpu_s=core.ru_utime + core.ru_stime,
         counted={str(tokens): result.results["lru", tokens // BLOCK].hitTokens for tokens in CAPACITIES},
     )
 
