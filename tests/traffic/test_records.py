@@ -7,8 +7,9 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import pytest
 from backports import zstd
@@ -102,7 +103,16 @@ def test_files_of_other_kinds_are_named(content: bytes) -> None:
 
 def test_utf16_is_named() -> None:
     error = refused(LOG.decode().encode("utf-16"))
-    assert (error.message, "iconv" in str(error.hint)) == ("not UTF-8", True)
+    assert (error.message, error.seen, "iconv" in str(error.hint)) == ("not a log", "UTF-16", True)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_a_tar_archive_is_named_packed_or_not(mode: Literal["w", "w:gz"]) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=mode) as tar:
+        tar.addfile(tarfile.TarInfo("log.jsonl"), io.BytesIO(b""))
+    error = refused(packed.getvalue())
+    assert (error.message, error.seen) == ("not a log", "a tar archive")
 
 
 @pytest.mark.parametrize("step", [0, 1, 3])

@@ -12,6 +12,7 @@ from unmoor.core.errors import TrafficError
 from unmoor.traffic.readers.contract import LogFile
 
 CHUNK_BYTES = 1024 * 1024
+EXPECTED = "text in UTF-8, or such text packed by gzip or zstd"
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = tuple(bytes((low, 0x2A, 0x4D, 0x18)) for low in range(0x50, 0x60))
@@ -82,7 +83,7 @@ def _refuse(name: str, head: bytes) -> None:
                 "not a log",
                 where=name,
                 seen=kind,
-                expected="text, or text packed by gzip or zstd",
+                expected=EXPECTED,
                 hint=f"{unpack} FILE | unmoor profile -" if unpack else "export it as JSON lines or CSV",
             )
 

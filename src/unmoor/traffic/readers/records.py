@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import BinaryIO, TypeGuard, cast
 
 from unmoor.core.errors import TrafficError
-from unmoor.traffic.readers.archives import CHUNK_BYTES, unpacked
+from unmoor.traffic.readers.archives import CHUNK_BYTES, EXPECTED, unpacked
 from unmoor.traffic.readers.contract import Broken, LogFile
 from unmoor.traffic.readers.json_array import elements
 
@@ -21,6 +21,7 @@ LONGEST_RECORD_BYTES = 64 * 1024 * 1024
 """A line or an object beyond it is broken: it is passed over without being held."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_TAR, _TAR_AT = b"ustar", 257
 _ARRAY = re.compile(rb"\s*\[\s*([]{[\"]|$)")  # many a plain line begins with a time or a level in brackets
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -77,7 +78,9 @@ class Records:
         reader = io.BufferedReader(_Chunks(self._hashed(file)), CHUNK_BYTES)
         head = reader.peek(CHUNK_BYTES)
         if head.startswith(_UTF_16):
-            raise _not_utf8(file.name)
+            raise _not_a_log(file.name, "UTF-16", "iconv -f UTF-16 -t UTF-8 FILE | unmoor profile - reads it")
+        if head[_TAR_AT:].startswith(_TAR):
+            raise _not_a_log(file.name, "a tar archive", "tar -xOf FILE | unmoor profile - reads the files in it")
         if head.startswith(_BYTE_ORDER_MARK):
             reader.read(len(_BYTE_ORDER_MARK))
         if _ARRAY.match(head.removeprefix(_BYTE_ORDER_MARK)):
@@ -175,11 +178,5 @@ def _too_long(size: int, what: str, longest: int) -> Broken:
     return Broken(f"a {what} too long", seen=f"{size:,} bytes", expected=f"at most {longest:,} bytes")
 
 
-def _not_utf8(name: str) -> TrafficError:
-    return TrafficError(
-        "not UTF-8",
-        where=name,
-        seen="the byte-order mark of UTF-16",
-        expected="a text file in UTF-8",
-        hint="iconv -f UTF-16 -t UTF-8 turns it into one",
-    )
+def _not_a_log(name: str, seen: str, hint: str) -> TrafficError:
+    return TrafficError("not a log", where=name, seen=seen, expected=EXPECTED, hint=hint)
