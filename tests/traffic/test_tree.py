@@ -101,6 +101,13 @@ def test_a_table_that_grows_finds_everything_again(step: int) -> None:
     assert len(builder) == len(own) + 1
 
 
+def test_symbols_that_all_want_the_tables_last_slot_are_found() -> None:
+    symbols = [(i << 52) | 0xFFFFF for i in range(1500)]
+    builder = TreeBuilder()
+    nodes = [builder.add([symbol], [1]) for symbol in symbols]
+    assert [builder.add([symbol], [1]) for symbol in symbols] == nodes == list(range(1, 1501))
+
+
 class CountedSymbols:
     """Symbols in memory that count what is kept and what is read."""
 
