@@ -117,8 +117,8 @@ def _dates_apart(text: str, span: tuple[int, int]) -> list[tuple[int, int]]:
 
 
 def _marks(text: str) -> int:
-    """How many spaces and brackets `text` begins with."""
-    return len(text) - len(text.lstrip(" \t\n[](){}<>|"))
+    """How many spaces, brackets and marks of layout `text` begins with."""
+    return len(text) - len(text.lstrip(" \t\n[](){}<>|#*/-_=~"))
 
 
 def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -45,9 +45,9 @@ def suspect_messages(scene: Scene) -> Suspicion | None:
 
 
 def _opening(prompt: Prompt) -> tuple[Part, ...]:
-    """The messages before the first answer, without the last message of the prompt: that is the request itself."""
-    before = takewhile(lambda part: part.role not in {"assistant", "tool"}, prompt.parts[:-1])
-    return tuple(before)
+    """The messages before the first answer, without the last of them: that is a request."""
+    before = tuple(takewhile(lambda part: part.role not in {"assistant", "tool"}, prompt.parts))
+    return before[:-1]
 
 
 def _may_lead(part: Part) -> bool:
