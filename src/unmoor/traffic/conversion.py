@@ -19,9 +19,9 @@ def workload_of(traffic: Traffic) -> Workload:
     """The log as requests for prediction, load and synthesis; segments are the edges of its tree.
 
     Where the source's count of a prompt differs from the tree's (content told apart by bytes), the count is kept: its
-    last segments are cut, or a segment of its own is added. An answer of 0 tokens (the request failed) becomes one of 1
-    token, which is the least that can be asked for, and a caveat says so (`empty_answers`). Raises TrafficError for a log without times, and for one
-    that does not say how long an answer was, since neither can be invented.
+    last segments are cut, or a segment of its own is added. An answer of 0 tokens (the request failed) becomes one of
+    1 token, the least that can be asked for, and a caveat says so (`empty_answers`). Raises TrafficError for a log
+    without times, and for one that does not say how long an answer was, since neither can be invented.
     """
     _check(traffic)
     columns = zip(
@@ -105,7 +105,7 @@ def _empty_answers(traffic: Traffic) -> tuple[Caveat, ...]:
     count = int(np.count_nonzero(traffic.output_tokens == 0))
     if not count:
         return ()
-    text = f"{count:,} of {len(traffic):,} answers have 0 tokens: they are predicted and replayed as answers of 1 token."
+    text = f"{count:,} of {len(traffic):,} answers have 0 tokens: they are predicted and replayed as 1 token."
     return (Caveat(code="empty_answers", text=text),)
 
 
