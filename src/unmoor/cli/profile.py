@@ -105,13 +105,11 @@ def _refuse_key_alone(key_file: Path | None, fingerprint: Path | None) -> None:
         )
 
 
-def _finder(watch: Watch, cutter: Cutter | None, traffic: Traffic, *, show_text: bool) -> FindBreakers:
+def _finder(watch: Watch, cutter: Cutter, traffic: Traffic, *, show_text: bool) -> FindBreakers:
     """What looks for what ruins sharing in the text that `watch` kept, and says how far it looked."""
     from unmoor.traffic.profile import Findings
 
     def find(kv_tokens: int | None) -> Findings:
-        if cutter is None:
-            return Findings()
         ratio = traffic.grain.bytes_per_token if traffic.grain else None
         found = watch.findings(
             cutter, kv_tokens=kv_tokens, bytes_per_token=ratio or BYTES_PER_TOKEN, show_text=show_text
