@@ -32,7 +32,7 @@ def unstable_sets(sequences: Sequence[Sequence[str]]) -> list[Set]:
             for rank, thing in enumerate(order):
                 ranks[thing].add(rank)
         moving = frozenset(thing for thing, places in ranks.items() if len(places) > 1)
-        if _counts(moving, orders):
+        if moving and _counts(len(orders[0]), orders):
             weight[moving] += len(orders)
     return [moving for moving, _ in weight.most_common()]
 
@@ -52,7 +52,7 @@ def shuffled_sets(sequences: Sequence[Sequence[str]]) -> list[Set]:
     weight: Counter[Set] = Counter()
     for moving in _joined([pair for pair in before if before[pair[::-1]]]):
         orders = [order for sequence in common if moving <= set(order := [t for t in sequence if t in moving])]
-        if _counts(moving, list(map(tuple, orders))) and len(orders) >= AT_HOME * max(often[t] for t in moving):
+        if _counts(len(moving), list(map(tuple, orders))) and len(orders) >= AT_HOME * max(often[t] for t in moving):
             weight[moving] = len(orders)
     return [moving for moving, _ in weight.most_common()]
 
@@ -68,10 +68,10 @@ def _joined(pairs: Sequence[tuple[str, str]]) -> list[Set]:
     return [frozenset(group) for group in {id(group): group for group in group_of.values()}.values()]
 
 
-def _counts(moving: Set, orders: Sequence[tuple[str, ...]]) -> bool:
-    """Whether there are enough orders, often enough, to say that there is none."""
-    least = 2 if len(moving) == 2 else LEAST_ORDERS  # noqa: PLR2004 - a pair has no more
-    return len(moving) > 1 and len(orders) >= LEAST_SEQUENCES and len(set(orders)) >= least
+def _counts(things: int, orders: Sequence[tuple[str, ...]]) -> bool:
+    """Whether there are enough orders of so many things, often enough, to say that there is none."""
+    least = 2 if things == 2 else LEAST_ORDERS  # noqa: PLR2004 - a pair has no more
+    return len(orders) >= LEAST_SEQUENCES and len(set(orders)) >= least
 
 
 def in_one_order(sequence: Sequence[str], sets: Sequence[Set]) -> list[int] | None:
