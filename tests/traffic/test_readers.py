@@ -65,8 +65,10 @@ def read(content: bytes, **options: object) -> Traffic:
 
 def rows(traffic: Traffic) -> list[tuple[object, ...]]:
     """What is known of each request, without where its prompt stands in the tree."""
-    columns = (traffic.arrival_s, traffic.input_tokens, traffic.output_tokens)
-    return list(zip(*(column.tolist() for column in columns), _names(traffic), strict=True))
+    arrivals = traffic.arrival_s.tolist() if traffic.timed else [None] * len(traffic)
+    return list(
+        zip(arrivals, traffic.input_tokens.tolist(), traffic.output_tokens.tolist(), _names(traffic), strict=True)
+    )
 
 
 def _names(traffic: Traffic) -> list[str | None]:
@@ -200,9 +202,10 @@ def test_a_csv_of_lengths_alone_has_no_times_and_keeps_its_order() -> None:
 
 
 def test_sharegpt_answers_are_requests_whose_prompt_is_all_that_came_before() -> None:
-    traffic = read(SHAREGPT)
+    traffic = read(SHAREGPT.replace(b"What is", b"What is" * 50))
     assert not traffic.timed
-    assert paths(traffic)[1][0] == paths(traffic)[0][-1]
+    first, second = paths(traffic)
+    assert first[0] == second[0] == 80  # of 23 + 49 * 7 bytes and a role, the pieces that are full
     assert traffic.session.names == ("x/1",)
     assert [c.code for c in traffic.caveats] == ["tokens_assumed"]
     assert traffic.output_tokens.tolist() == [2, 4]  # 5 and 14 bytes, at 4 a token

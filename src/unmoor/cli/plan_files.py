@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +18,12 @@ from unmoor.core.plan_text import read_plan
 from unmoor.core.traffic import Workload
 from unmoor.traffic.conversion import workload_of
 from unmoor.traffic.log import Traffic
+from unmoor.traffic.pieces import BytesCutter
 from unmoor.traffic.readers import Cutter, LogFile, Source, Watch, read_traffic
 from unmoor.traffic.synthesis import synthesise
 
 STANDARD_INPUT = "-"
+_KEY_BYTES = 32
 _LOG = "a request log or trace"
 _FORMATS = "docs/reference/traffic.md lists the formats"
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?::-(?P<default>[^}]*))?\}|(?P<plain>\w+))")
@@ -105,6 +108,8 @@ def open_traffic(
 ) -> Traffic:
     """The log in the file or folder `path`, or from standard input for `-`, streaming; the rest as for `read_traffic`.
 
+    Content as text is told apart by bytes unless `cutter` is given, under a key that is forgotten.
+
     Of a folder, all files below it are read, in the order of their names; hidden ones are passed over. The hashes of a
     log that is larger than memory go to a temporary file.
 
@@ -116,7 +121,7 @@ def open_traffic(
             source,
             where=where,
             format_name=format_name,
-            cutter=cutter,
+            cutter=cutter or BytesCutter(secrets.token_bytes(_KEY_BYTES)),
             most_broken=most_broken,
             watch=watch,
             store=store,
