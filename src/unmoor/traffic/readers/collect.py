@@ -17,7 +17,7 @@ from unmoor.traffic.readers.asked_for import AskedFor
 from unmoor.traffic.readers.chains import Chains
 from unmoor.traffic.readers.contract import Broken, Cutter
 from unmoor.traffic.readers.lines import MOST_TOKENS, in_range
-from unmoor.traffic.readers.text_sizes import TextSizes, size_of
+from unmoor.traffic.readers.text_sizes import TextSizes, has_text, size_of
 from unmoor.traffic.tree import SymbolStore, TreeBuilder
 
 MOST_TOOK_S = 10**7
@@ -144,7 +144,7 @@ class Collector:
             in_range("output tokens", entry.output_tokens, least=0, most=MOST_TOKENS)
         if entry.took_s is not None:
             in_range("time taken", entry.took_s, least=0, most=MOST_TOOK_S)
-        if isinstance(entry.content, Prompt) and not size_of(entry.content):
+        if isinstance(entry.content, Prompt) and not has_text(entry.content):
             raise Broken("an empty prompt", seen="no text", expected="a prompt")
         self._first = first
 
