@@ -16,6 +16,7 @@ from unmoor.traffic.readers import (
     fingerprint_jsonl,
     lengths_csv,
     mooncake,
+    openai_logs,
     sharegpt,
     unmoor_jsonl,
 )
@@ -35,6 +36,7 @@ FORMATS: dict[str, RecordFormat] = {
         burstgpt,
         lengths_csv,
         sharegpt,
+        openai_logs,
     )
 }
 """Every format that is read, by its name; the first that a record looks like is taken."""
