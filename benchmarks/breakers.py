@@ -9,45 +9,20 @@ held out. A log counts as right where exactly its kinds are found. The CPU time 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
 
-import numpy as np
 from breakers_logs import Case, cases
 
-from unmoor.core.evidence import Caveat
 from unmoor.traffic.breakers import Watch
 from unmoor.traffic.breakers.kinds import KINDS
 from unmoor.traffic.entry import Prompt
-from unmoor.traffic.readers.contract import Cut
+from unmoor.traffic.pieces import BytesCutter
 
-PIECE = 32
-
-
-class PieceCutter:
-    """A plain cutter: chained BLAKE2b of pieces of 32 bytes."""
-
-    by: Literal["bytes"] = "bytes"
-    step = PIECE
-    notes: Sequence[Caveat] = ()
-
-    def cut(self, prompts: Sequence[Prompt]) -> list[Cut]:
-        """Each prompt in pieces."""
-        return [self._cut(prompt) for prompt in prompts]
-
-    def _cut(self, prompt: Prompt) -> Cut:
-        text = "\0".join((*prompt.tools, *(f"{part.role}\1{part.text}" for part in prompt.parts))).encode()
-        chain, ends, state = [], [], b""
-        for start in range(0, len(text), PIECE):
-            state = hashlib.blake2b(text[start : start + PIECE], key=state, digest_size=8).digest()
-            chain.append(int.from_bytes(state, "little"))
-            ends.append(min(start + PIECE, len(text)))
-        return Cut(np.array(chain, dtype=np.uint64), np.array(ends, dtype=np.int64))
+KEY = bytes(32)  # the same for every log: the figures are to come out the same again
 
 
 @dataclass
@@ -67,7 +42,7 @@ class Score:
 
     def add(self, case: Case) -> None:
         """Looks at one more log."""
-        watch, cutter = Watch(), PieceCutter()
+        watch, cutter = Watch(), BytesCutter(KEY)
         for line, entry in enumerate(case.log, 1):
             watch(line, entry)
         started = time.process_time()

@@ -11,12 +11,15 @@ from typing import Literal, TypeVar
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.breakers import Breaker, Watch
 from unmoor.traffic.breakers.kinds import KINDS
 from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.entry import Blocks, Entry, Part, Prompt
+from unmoor.traffic.pieces import BytesCutter
 from unmoor.traffic.readers.contract import Cut
 
 _T = TypeVar("_T")
@@ -339,3 +342,30 @@ def test_fixes_lose_no_text_and_leave_alone_what_they_do_not_concern(rng: random
 def letters(prompt: Prompt) -> list[str]:
     text = "".join((*prompt.tools, *(part.text for part in prompt.parts)))
     return sorted(letter for letter in text if not letter.isspace())
+
+
+pieces_of_text = st.lists(
+    st.sampled_from(
+        ["{", '{"a": 1, "b": 2}', "2025-05-06 10:15", "Q: a\nA: b", "\n\n", " ", "\ud800", "日", RULES[:300]]
+    )
+    | st.text(max_size=8),
+    max_size=8,
+).map("".join)
+any_prompt = st.builds(
+    Prompt,
+    parts=st.lists(
+        st.builds(Part, st.sampled_from(["system", "user", "assistant", "tool", ""]), pieces_of_text), max_size=4
+    ).map(tuple),
+    tools=st.lists(pieces_of_text, max_size=3).map(tuple),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(prompts=st.lists(any_prompt, max_size=12))
+def test_any_prompts_at_all_give_findings_within_bounds(prompts: list[Prompt]) -> None:
+    log = [Entry(at_s=None, input_tokens=None, output_tokens=None, content=prompt) for prompt in prompts]
+    for breaker in watched(log).findings(BytesCutter(b"key"), kv_tokens=1000) or ():
+        assert 0 <= breaker.share_lost <= 1
+        assert 0 <= breaker.overlap_after <= 1
+        assert 1 <= breaker.lines[0] <= len(log)
+        assert 1 <= breaker.requests <= len(log)

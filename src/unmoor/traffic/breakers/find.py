@@ -177,7 +177,12 @@ def _place(scene: Scene, differing: Differing, *, show_text: bool) -> Place:
         unit=differing.unit,
         index=differing.indices[0],
         role=role or None,
-        offset_bytes=len(texts[0][:at].encode(errors="replace")),
+        offset_bytes=len(texts[0][:at].encode(errors="surrogatepass")),
         lines=(scene.lines[differing.rows[0]], scene.lines[differing.rows[1]]),
-        excerpts=tuple(text[at : at + EXCERPT] for text in texts) if show_text else (),
+        excerpts=tuple(_excerpt(text, at) for text in texts) if show_text else (),
     )
+
+
+def _excerpt(text: str, at: int) -> str:
+    """A few words from there on; half of a broken pair, which no file can hold, is a question mark."""
+    return text[at : at + EXCERPT].encode(errors="replace").decode()
