@@ -12,18 +12,30 @@ if TYPE_CHECKING:
     from unmoor.traffic.readers import Cutter
 
 _KEY_BYTES = 32
+_EXPECTED = "a Hugging Face tokenizer.json, or a folder with one"
+_HINT = "nothing is fetched: the file comes with the model"
 
 
 def cutter_for(tokenizer: Path | None) -> Cutter:
-    """The cutter for a log's text; the key of one by bytes is made here and kept nowhere."""
+    """The cutter for a log's text; the key of one by bytes is made here and kept nowhere.
+
+    Of a model's folder the tokenizer, its configuration and its chat template are read; of a file named by itself the
+    tokenizer alone. Raises UsageError for a path that holds none.
+    """
     if tokenizer is None:
         from unmoor.traffic.pieces import BytesCutter
 
         return BytesCutter(secrets.token_bytes(_KEY_BYTES))
-    raise UsageError(
-        "no tokenizer is read yet",
-        where=f"--tokenizer {tokenizer}",
-        seen="--tokenizer",
-        expected="the log without it, told apart by bytes",
-        hint="leave --tokenizer out",
+    from unmoor.cli.plan_files import read_file, shown
+    from unmoor.traffic.tokens import tokenizer_cutter
+
+    folder = tokenizer.is_dir()
+    file = tokenizer / "tokenizer.json" if folder else tokenizer
+    content = read_file(file, error=UsageError, expected=_EXPECTED, hint=_HINT)
+    config, template = tokenizer / "tokenizer_config.json", tokenizer / "chat_template.jinja"
+    return tokenizer_cutter(
+        content,
+        config=config.read_bytes() if folder and config.is_file() else None,
+        template=template.read_text("utf-8") if folder and template.is_file() else None,
+        where=shown(file),
     )

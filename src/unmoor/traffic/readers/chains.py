@@ -67,7 +67,7 @@ class Chains:
         tokens = np.array(self._tokens) if self._tokens else self._block_tokens(counts, lasts)
         self.__init__()  # type: ignore[misc] # empty again
         places = np.arange(len(names)) - firsts
-        symbols = _mixed(names ^ _mixed(places.view(np.uint64) * _GOLDEN + tokens.view(np.uint64)))
+        symbols = mixed(names ^ mixed(places.view(np.uint64) * _GOLDEN + tokens.view(np.uint64)))
         chain, ends = _summed(symbols, firsts), _summed(tokens, firsts)
         starts = (lasts - counts).tolist()
         return [Cut(chain[a:b], ends[a:b]) for a, b in zip(starts, lasts.tolist(), strict=True)]
@@ -86,7 +86,7 @@ def _summed(values: NDArray[_Whole], firsts: NDArray[np.int64]) -> NDArray[_Whol
     return sums - before[firsts]
 
 
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """splitmix64's finisher, by Steele, Lea and Flood: each bit of the value changes half of the outcome's."""
     mixed = values + _GOLDEN
     mixed = (mixed ^ (mixed >> _SHIFTS[0])) * _MIX_1

@@ -1,0 +1,135 @@
+"""Prompts as text, told apart by tokens: those of a tokenizer from the user's disk, after the model's chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from unmoor.core.errors import UsageError
+from unmoor.core.evidence import Caveat
+from unmoor.traffic.chat_template import ChatTemplate
+from unmoor.traffic.entry import Prompt
+from unmoor.traffic.readers.chains import mixed
+from unmoor.traffic.readers.contract import Cut
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+INSTALL = "pip install 'unmoor[tokens]'"
+
+
+class TokenCutter:
+    """A `Cutter` by tokens. A chained symbol is the sum of each token mixed with its place, modulo 2^64."""
+
+    by: Literal["tokens"] = "tokens"
+    step = 1
+
+    def __init__(self, tokenizer: Tokenizer, template: ChatTemplate | None) -> None:
+        self._tokenizer = tokenizer
+        self._template = template
+        self._refused = self._plain = 0
+
+    @property
+    def notes(self) -> Sequence[Caveat]:
+        """Whether prompts were counted without the model's chat template."""
+        if self._refused:
+            text = f"The chat template took {self._refused:,} prompts not: their text was counted as it is."
+            return (Caveat(code="template_refused", text=text),)
+        if self._plain and self._template is None:
+            text = "No chat template was given: messages were counted as they are, without what it puts around them."
+            return (Caveat(code="no_template", text=text),)
+        return ()
+
+    def cut(self, prompts: Sequence[Prompt]) -> list[Cut]:
+        """Each prompt as chained symbols; `ends` are in tokens."""
+        encodings = self._tokenizer.encode_batch_fast([self._text(p) for p in prompts], add_special_tokens=False)
+        return [_chained(np.array(encoding.ids, dtype=np.uint64)) for encoding in encodings]
+
+    def _text(self, prompt: Prompt) -> str:
+        spoken = any(part.role for part in prompt.parts)
+        if spoken and self._template is not None:
+            text = self._template.text(prompt)
+            if text is not None:
+                return text.encode("utf-8", "replace").decode()
+            self._refused += 1
+        self._plain += spoken
+        told = "\n".join(
+            (*prompt.tools, *(f"{part.role}\n{part.text}" if spoken else part.text for part in prompt.parts))
+        )
+        return told.encode("utf-8", "replace").decode()
+
+
+def _chained(ids: NDArray[np.uint64]) -> Cut:
+    places = np.arange(1, len(ids) + 1, dtype=np.uint64)
+    return Cut(chain=np.cumsum(mixed(ids ^ mixed(places * _GOLDEN)), dtype=np.uint64), ends=places.astype(np.int64))
+
+
+def tokenizer_cutter(
+    content: bytes, *, config: bytes | None = None, template: str | None = None, where: str
+) -> TokenCutter:
+    """The cutter of a `tokenizer.json`; `config` is its tokenizer_config.json, `template` a chat template's own file.
+
+    Raises UsageError for what is none of these, and where the `tokens` extra is not installed.
+    """
+    try:
+        from tokenizers import Tokenizer  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise UsageError(
+            "tokenizers is not installed",
+            where="--tokenizer",
+            seen="no package 'tokenizers'",
+            expected="the extra 'tokens'",
+            hint=INSTALL,
+        ) from None
+    try:
+        tokenizer = Tokenizer.from_buffer(content)
+    except Exception:  # noqa: BLE001 - the library raises bare exceptions
+        raise UsageError(
+            "no tokenizer",
+            where=where,
+            seen=f"{len(content):,} bytes of something else",
+            expected="a Hugging Face tokenizer.json",
+            hint="a model's folder has one; other kinds of tokenizer are not read",
+        ) from None
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    told = _decoded(config, where) if config else {}
+    source = template or _template_in(told)
+    special = {
+        name: text
+        for name in ("bos_token", "eos_token", "unk_token", "pad_token")
+        if (text := _text_of(told.get(name)))
+    }
+    return TokenCutter(tokenizer, ChatTemplate(source, special=special, where=where) if source else None)
+
+
+def _decoded(config: bytes, where: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(config, type=dict[str, Any])
+    except msgspec.DecodeError:
+        raise UsageError(
+            "no tokenizer_config.json",
+            where=where,
+            seen="something else",
+            expected="a JSON object",
+            hint="name the tokenizer.json alone to count without a chat template",
+        ) from None
+
+
+def _template_in(config: dict[str, Any]) -> str | None:
+    """The chat template; of several the default one."""
+    told = config.get("chat_template")
+    if isinstance(told, list):
+        named = {one.get("name"): one.get("template") for one in told if isinstance(one, dict)}
+        told = named.get("default")
+    return told if isinstance(told, str) else None
+
+
+def _text_of(token: object) -> str | None:
+    told = token.get("content") if isinstance(token, dict) else token
+    return told if isinstance(told, str) else None
