@@ -248,6 +248,21 @@ def test_memory_does_not_grow_with_the_log() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_memory_of_a_log_of_prompts_grows_with_what_they_do_not_share() -> None:
+    system = {"role": "system", "content": "You are kind. " * 1000}
+
+    def parts(count: int) -> Iterator[bytes]:
+        for n in range(count):
+            messages = [system, {"role": "user", "content": f"Question {n}"}]
+            yield json.dumps({"timestamp": 1_764_590_400 + n, "request": {"messages": messages}}).encode() + b"\n"
+
+    _, _, small = read_by_a_child(parts(500))
+    requests, _, large = read_by_a_child(parts(10_000))
+    assert requests == 10_000
+    assert large - small < 16  # of 140 MB
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_a_line_of_hundreds_of_megabytes_is_skipped_without_being_held() -> None:
     def parts() -> Iterator[bytes]:
         yield LOG
