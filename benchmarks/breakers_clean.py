@@ -140,7 +140,7 @@ def clean_day(writer: Writer) -> Log:
     """The day in the system prompt, over two days: it costs less than one in a hundred."""
     rules = writer.text(1200)
     return [
-        _said(i, Part("system", f"Today is {moment(i, 700.0):%A, %Y-%m-%d}. {rules}"), Part("user", writer.text(150)))
+        _said(i, Part("system", f"Today is {moment(i, 300.0):%A, %Y-%m-%d}. {rules}"), Part("user", writer.text(150)))
         for i in range(240)
     ]
 

@@ -113,7 +113,7 @@ class Maker:
         self.system = _system(self.writer, self.layout, rng.randint(1000, 4000))
         self.joint = " " if self.layout == "one line" else "\n\n"
         self.tools = [tool(self.writer, f"{self.writer.word()}_{i}") for i in range(rng.randint(3, 9))]
-        count = rng.randint(4, 8)
+        count = rng.randint(6, 8)  # so many that an order seldom comes twice
         self.examples = [(self.writer.text(80), self.writer.text(60)) for _ in range(count)]
         self.schema = tool(self.writer, "answer")
         wanted = self.habits.kinds

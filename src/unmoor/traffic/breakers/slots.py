@@ -36,7 +36,7 @@ def learn(key: UnitKey, texts: Sequence[Told]) -> list[Slot]:
     """The slots of different texts that stand at one place.
 
     What a user writes may have dates and ids in it by right: there a template counts only where at least HALF of the
-    texts are made from it, and behind a system message only for a whole text in front of shared text.
+    texts are made from it and much of it is behind, and, after a system message, only for a text in front of that.
     """
     told = {text.text[:LOOKED_AT]: text for text in texts}
     written_by_user = key.name not in {"system", "developer"} and key.unit == "message"
@@ -46,6 +46,8 @@ def learn(key: UnitKey, texts: Sequence[Told]) -> list[Slot]:
             continue
         sentences = Counter(s for text in template.members for s in set(SENTENCE.split(text)))
         for chain in _chains(template):
+            if written_by_user and _shared_behind(template, chain[-1][1]) < SHARED_BEHIND:
+                continue
             slots += _slots(key, template, chain, _Judge(sentences, told))
     return [_only_user_text(slot) for slot in slots] if written_by_user and key.place else slots
 
