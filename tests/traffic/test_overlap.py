@@ -129,6 +129,14 @@ def test_an_adapter_has_blocks_of_its_own() -> None:
     assert [curve.hit_tokens_at(tokens) for tokens in (4, 5, 7, 8)] == [0, 1, 3, 4]
 
 
+def test_an_adapters_last_partial_block_is_its_own_too() -> None:
+    traffic = traffic_of(workload_of([("a", 3)], [("a", 3)], [("a", 3)], block=2, adapters=["x", "y", "x"]))
+    curve = curve_of(traffic, salt=salt_of(traffic.adapter))
+    assert curve is not None
+    assert [curve.hit_tokens_at(2 * blocks) for blocks in range(6)] == [0, 0, 0, 2, 3, 3]
+    assert ideal(traffic, salt=salt_of(traffic.adapter)).blocks == 2 / 6
+
+
 def test_a_replica_has_the_blocks_of_its_own_requests_only() -> None:
     traffic = traffic_of(workload_of([("a", 4)], [("b", 4)], [("a", 4)], [("a", 4)]))
     curve = curve_of(traffic, members=np.array([True, False, False, True]))
