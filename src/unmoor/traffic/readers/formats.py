@@ -17,8 +17,10 @@ from unmoor.traffic.readers import (
     lengths_csv,
     mooncake,
     openai_logs,
+    sglang_log,
     sharegpt,
     unmoor_jsonl,
+    vllm_log,
 )
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
 from unmoor.traffic.readers.csv_rows import fields_of
@@ -37,6 +39,8 @@ FORMATS: dict[str, RecordFormat] = {
         lengths_csv,
         sharegpt,
         openai_logs,
+        vllm_log,
+        sglang_log,
     )
 }
 """Every format that is read, by its name; the first that a record looks like is taken."""

@@ -1,0 +1,114 @@
+"""Requests as SGLang logs them with `--log-requests` at a level with their text, as JSON or as Python writes them.
+
+A request is one line when it is finished, with its usage and how long it took; lines about anything else, its arrival
+among them, are passed over. `--log-requests-format json` gives {"timestamp", "event": "request.finished", "rid", "obj",
+"out"}; else a line is "[TIME] Finish: obj=GenerateReqInput(...), out={...}". Folders of pickled dumps are not read: a
+pickle runs what is in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from unmoor.core.evidence import Caveat
+from unmoor.traffic.entry import Entry, Part, Prompt
+from unmoor.traffic.log import Grain
+from unmoor.traffic.readers.clock import Clock
+from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
+from unmoor.traffic.readers.json_lines import decoded
+from unmoor.traffic.readers.openai_body import sampling_of, schema_of
+from unmoor.traffic.readers.python_repr import literal, text_at
+
+_EXPECTED = '{"timestamp": time, "event": "request.finished", "obj": {"text": prompt}, "out": {"meta_info": {...}}}'
+_LINE = re.compile(r"^\[[\d-]{10} [\d:]{8}[^\]]*\] (?:server_args=|Receive: obj=|Finish: obj=)")
+_FINISHED = re.compile(r"^\[([\d-]{10} [\d:]{8})[^\]]*\] Finish: obj=\w*\(")
+_TEXT = re.compile(r"\btext=(?=['\"])")
+_SAMPLING = re.compile(r"\bsampling_params=(\{.*?\}), ")
+_OUT = re.compile(r", out=(\{.*\})\s*$", re.DOTALL)
+
+
+class _Reader:
+    grain: Grain | None = None
+
+    def __init__(self) -> None:
+        self._clock = Clock()
+        self._decoder = msgspec.json.Decoder(dict[str, Any])
+
+    @property
+    def notes(self) -> Sequence[Caveat]:
+        return (self._clock.note,) if self._clock.note else ()
+
+    def read(self, record: bytes) -> tuple[Entry, ...]:
+        if record.lstrip().startswith(b"{"):
+            tree: dict[str, Any] = decoded(self._decoder, record, expected=_EXPECTED)
+            return self._of_json(tree)
+        return self._of_text(record.decode())
+
+    def _of_json(self, tree: Mapping[str, Any]) -> tuple[Entry, ...]:
+        if tree.get("event") not in {None, "request.finished"} or not isinstance(tree.get("out"), dict):
+            return ()
+        asked = tree.get("obj")
+        if not isinstance(asked, dict) or not isinstance(asked.get("text"), str):
+            raise _without_text()
+        sampling = asked.get("sampling_params")
+        return (self._entry(tree.get("timestamp"), asked["text"], sampling, tree["out"], asked.get("lora_path")),)
+
+    def _of_text(self, line: str) -> tuple[Entry, ...]:
+        finished = _FINISHED.match(line)
+        if finished is None:
+            return ()
+        place = _TEXT.search(line, finished.end())
+        text = text_at(line, place.end()) if place else None
+        out = _OUT.search(line)
+        if text is None or out is None:
+            raise _without_text()
+        sampling = _SAMPLING.search(line)
+        told = literal(out[1])
+        return (
+            self._entry(
+                finished[1].replace(" ", "T"),
+                text,
+                literal(sampling[1]) if sampling else None,
+                told if isinstance(told, dict) else {},
+                None,
+            ),
+        )
+
+    def _entry(self, at: object, text: str, sampling: object, out: Mapping[str, Any], adapter: object) -> Entry:
+        """A request at its arrival: the line's time less how long it took."""
+        usage = out.get("meta_info")
+        usage = usage if isinstance(usage, dict) else {}
+        asked = sampling if isinstance(sampling, dict) else {}
+        took = usage.get("e2e_latency")
+        took_s = float(took) if isinstance(took, int | float) and took >= 0 else None
+        return Entry(
+            at_s=None if at is None else self._clock.seconds(at) - (took_s or 0.0),
+            input_tokens=_count(usage.get("prompt_tokens")),
+            output_tokens=_count(usage.get("completion_tokens")),
+            content=Prompt(parts=(Part("", text),)),
+            adapter=adapter if isinstance(adapter, str) else None,
+            schema=schema_of(asked),
+            took_s=took_s,
+            sampling=sampling_of({**asked, "max_tokens": asked.get("max_new_tokens")}),
+        )
+
+
+def _without_text() -> Broken:
+    return Broken("a request without its prompt", seen="no text", expected="a level of --log-requests with texts")
+
+
+def _count(tokens: object) -> int | None:
+    return tokens if isinstance(tokens, int) and tokens > 0 else None
+
+
+def _looks_like(first: FirstLine) -> bool:
+    if isinstance(first.keys.get("obj"), dict):
+        return str(first.keys.get("event", "request.")).startswith("request.")
+    return _LINE.match(first.text) is not None
+
+
+FORMAT = RecordFormat(name="sglang-log", expected=_EXPECTED, looks_like=_looks_like, start=_Reader)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unmoor.core.errors import TrafficError
+from unmoor.traffic.entry import Entry, Prompt
+from unmoor.traffic.log import Traffic
+from unmoor.traffic.pieces import BytesCutter
+from unmoor.traffic.readers import read_traffic
+
+PARAMS = "SamplingParams(n=1, presence_penalty=0.0, temperature=0.7, top_p=0.95, seed=None, max_tokens=64)"
+BANNER = "(APIServer pid=7) INFO 11-30 09:00:00 [api_server.py:1] Starting vLLM server on http://0.0.0.0:8000"
+NOISE = '(APIServer pid=7) INFO:     127.0.0.1:1 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+
+
+def read(*lines: str) -> tuple[Traffic, list[Entry]]:
+    seen: list[Entry] = []
+    content = "\n".join(lines).encode()
+    traffic = read_traffic(
+        content, where="log", cutter=BytesCutter(b"key"), watch=lambda _, entry: seen.append(entry), most_broken=0
+    )
+    return traffic, seen
+
+
+def text_of(entry: Entry) -> str:
+    assert isinstance(entry.content, Prompt)
+    return entry.content.parts[0].text
+
+
+def now(number: int, prompt: str, at: str = "11-30 09:00:05") -> list[str]:
+    """As vLLM 0.32 logs a request: two lines."""
+    return [
+        (
+            f"(APIServer pid=7) DEBUG {at} [request_logger.py:55] Request cmpl-{number} details: prompt: {prompt!r}, "
+            "prompt_token_ids: [1, 2, 3], prompt_embeds shape: None."
+        ),
+        (
+            f"(APIServer pid=7) INFO {at} [request_logger.py:65] Received request cmpl-{number}: params: {PARAMS}, "
+            "lora_request: LoRARequest(lora_name='sql', lora_int_id=1, lora_path='/x')."
+        ),
+    ]
+
+
+def test_a_servers_log_gives_its_requests_among_other_lines() -> None:
+    awkward = 'it\'s "quoted", prompt_token_ids: [9], params: \n\\ é'
+    traffic, (one, other) = read(BANNER, *now(1, "first"), NOISE, *now(2, awkward, "11-30 09:00:07"))
+    assert traffic.format == "vllm-log"
+    assert traffic.arrival_s.tolist() == [0, 2]
+    assert (text_of(one), text_of(other)) == ("first", awkward)
+    assert (one.input_tokens, one.adapter, one.output_tokens) == (3, "sql", None)
+    assert one.sampling == {"n": 1, "presence_penalty": 0, "temperature": 0.7, "top_p": 0.95, "max_tokens": 64}
+
+
+def test_an_older_servers_log_has_all_in_one_line() -> None:
+    line = (
+        f"INFO 11-30 09:00:05 [logger.py:42] Received request cmpl-1: prompt: 'Hello', params: {PARAMS}, "
+        "prompt_token_ids: [1, 2], prompt_embeds shape: None, lora_request: None."
+    )
+    traffic, (entry,) = read(line)
+    assert traffic.format == "vllm-log"
+    assert (text_of(entry), entry.input_tokens, entry.adapter) == ("Hello", 2, None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        now(9, "secret")[1],
+        "INFO 11-30 09:00:05 [logger.py:42] Received request cmpl-1: prompt: 'secret words that end",
+    ],
+    ids=["no prompt", "cut off"],
+)
+def test_a_request_without_its_whole_prompt_is_broken_and_not_quoted(line: str) -> None:
+    with pytest.raises(TrafficError) as raised:
+        read(*now(1, "first"), line)
+    assert "secret" not in str(raised.value)
+
+
+USAGE = {"prompt_tokens": 5, "completion_tokens": 7, "e2e_latency": 1.5}
+
+
+def test_finished_requests_come_from_json_lines() -> None:
+    asked = {"text": "Hello", "sampling_params": {"temperature": 0.1, "max_new_tokens": 9, "json_schema": "{}"}}
+    rows = [
+        {"timestamp": "2026-11-30T09:00:00", "event": "request.received", "rid": "a", "obj": asked},
+        {"timestamp": "2026-11-30T09:00:02", "event": "request.finished", "rid": "a", "obj": asked}
+        | {"out": {"text": "x", "meta_info": USAGE}},
+    ]
+    traffic, (entry,) = read(*map(json.dumps, rows))
+    assert traffic.format == "sglang-log"
+    assert (text_of(entry), entry.input_tokens, entry.output_tokens, entry.took_s) == ("Hello", 5, 7, 1.5)
+    assert entry.sampling == {"temperature": 0.1, "max_tokens": 9}
+    assert entry.schema is not None
+
+
+def test_finished_requests_come_from_what_python_writes() -> None:
+    sampling = "sampling_params={'temperature': 0.1}"
+    asked = f"obj=GenerateReqInput(rid='a', text=\"it's\", input_ids=None, {sampling}, stream=False)"
+    traffic, (entry,) = read(
+        "[2026-11-30 09:00:00 TP0] server_args=ServerArgs(model_path='m')",
+        f"[2026-11-30 09:00:00] Receive: {asked}",
+        f"[2026-11-30 09:00:02] Finish: {asked}, out={ {'text': 'x', 'meta_info': USAGE}!r}",
+    )
+    assert traffic.format == "sglang-log"
+    assert (text_of(entry), entry.input_tokens, entry.output_tokens, entry.took_s) == ("it's", 5, 7, 1.5)
+    assert entry.sampling == {"temperature": 0.1}
