@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import resource
 import stat
@@ -124,6 +125,27 @@ def test_a_fingerprint_is_profiled_in_the_logs_place_and_only_its_owner_reads_it
     twice = unmoor("profile", str(AGENTS), "--fingerprint", str(out))
     assert (twice.returncode, twice.stdout) == (2, b"")
     assert b"will not be overwritten" in twice.stderr
+
+
+def test_no_prompt_is_shown_or_written_without_being_asked_for(tmp_path: Path) -> None:
+    secret, rows = "zanzibar", []
+    for n in range(40):
+        shared = f"It is {n % 24:02d}:{n:02d} now. " + f"You help {secret} customers with their orders. " * 20
+        messages = [{"role": "system", "content": shared}, {"role": "user", "content": f"{secret} question {n}"}]
+        rows.append({"timestamp": n, "session_id": f"{secret}-{n}", "request": {"model": "m", "messages": messages}})
+    log, page, out = tmp_path / "log.jsonl", tmp_path / "page.html", tmp_path / "out.fp"
+    broken = '{"request": {"model": "m", "messages": "zanzibar"}}\n{"zanzibar\n'
+    log.write_text("\n".join(map(json.dumps, rows)) + "\n" + broken)
+    for args in (["--json"], []):
+        done = unmoor("profile", str(log), *args, "--page", str(page), "--fingerprint", str(out))
+        assert done.returncode == 0, done.stderr
+        for told in (done.stdout, done.stderr, page.read_bytes(), out.read_bytes()):
+            assert secret.encode() not in told
+        out.unlink()
+    assert profiled(str(log)).skipped_lines == 2
+    asked = unmoor("profile", str(log), "--show-text")
+    assert b"date in prefix" in asked.stdout
+    assert b"You help" in asked.stdout
 
 
 def test_a_key_without_a_fingerprint_is_a_mistake(tmp_path: Path) -> None:
