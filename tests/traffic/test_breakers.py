@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.entry import Blocks, Entry, Part, Prompt
 from unmoor.traffic.pieces import BytesCutter
 from unmoor.traffic.readers.contract import Cut
+from unmoor.traffic.tokens import tokenizer_cutter
 
 _T = TypeVar("_T")
 
@@ -315,6 +317,24 @@ def test_a_tokenizer_is_asked_for_less_of_the_log(rng: random.Random) -> None:
     watch = watched(log)
     assert watch.notes(SmallCutter()) == ()
     assert [note.code for note in watch.notes(TokenCutter())] == ["breakers_window"]
+
+
+def test_with_a_chat_template_prompts_are_priced_as_the_template_gives_them(rng: random.Random) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    vocabulary = {word: i for i, word in enumerate(["[UNK]", *sorted(set(re.findall(r"\w+|[^\w\s]", RULES + NAMES)))])}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of text
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    template = "{% for message in messages %}{{ message.role }} {{ message.content }} {% endfor %}"
+    cutter = tokenizer_cutter(tokenizer.to_str().encode(), template=template, where="tokenizer.json")
+    log = [
+        entry(("system", f"User {rng.choice(WORDS)} {rng.choice(WORDS)} asks. {RULES}"), ("user", words(rng, 20)))
+        for _ in range(40)
+    ]
+    findings = watched(log).findings(cutter)
+    assert findings is not None
+    assert [breaker.what for breaker in findings] == ["id_in_prefix"]
+    assert findings[0].overlap_after < 0.99, "what differs is counted, not an empty conversation"
+    assert findings[0].share_lost > 0.5
 
 
 def test_fixes_lose_no_text_and_leave_alone_what_they_do_not_concern(rng: random.Random) -> None:

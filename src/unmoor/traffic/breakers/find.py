@@ -10,6 +10,8 @@ import numpy as np
 from unmoor.traffic.breakers.breaker import LEAST_SHARE, Breaker, Differing, Normalise, Place, Suspicion
 from unmoor.traffic.breakers.kinds import KINDS
 from unmoor.traffic.breakers.scene import Scene
+from unmoor.traffic.breakers.spelled import spelled
+from unmoor.traffic.entry import Prompt
 from unmoor.traffic.readers.contract import Cutter
 from unmoor.traffic.reuse import hit_curve
 from unmoor.traffic.tree import TreeBuilder
@@ -124,8 +126,12 @@ class _Search:
         """What a cache could serve of the prompts, with a fix applied, in the log's order."""
         builder, nodes = TreeBuilder(), list[int]()
         for first in range(0, len(scene.prompts), BATCH):
-            batch = scene.prompts[first : first + BATCH]
-            for cut in self.cutter.cut(batch if fix is None else [fix(prompt) for prompt in batch]):
+            batch: Sequence[Prompt] = scene.prompts[first : first + BATCH]
+            if fix is not None:
+                batch = [fix(prompt) for prompt in batch]
+            if self.cutter.by == "tokens":
+                batch = [spelled(prompt) for prompt in batch]
+            for cut in self.cutter.cut(batch):
                 nodes.append(builder.add(cut.chain, cut.ends))
         tree, ends = builder.build(), np.array(nodes, dtype=np.int32)
         total = int(tree.end[ends].sum())

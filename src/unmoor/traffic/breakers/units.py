@@ -52,7 +52,7 @@ def tool_name(tool: str) -> str:
     """The name in a tool's definition; empty where it has none."""
     try:
         body = json.loads(tool)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     if isinstance(body, dict):
         inner = body.get("function")
