@@ -15,6 +15,7 @@ from unmoor.traffic.readers.contract import Cut
 
 PIECE_BYTES = 64
 _WORDS = PIECE_BYTES // 8
+_PLACES = np.arange(_WORDS, dtype=np.uint64)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
@@ -45,7 +46,7 @@ class BytesCutter:
         words = np.frombuffer(content.ljust(count * PIECE_BYTES, b"\0"), dtype=np.uint64).reshape(count, _WORDS)
         ends = np.minimum(np.arange(1, count + 1, dtype=np.int64) * PIECE_BYTES, len(content))
         # Each word is mixed before it is summed: a plain sum of products would show a word's multiples.
-        pieces = _mixed((words + np.arange(_WORDS, dtype=np.uint64)) * self._factors).sum(axis=1, dtype=np.uint64)
+        pieces = _mixed((words + _PLACES) * self._factors).sum(axis=1, dtype=np.uint64)
         symbols = _mixed(pieces + ends.view(np.uint64) * self._place + self._length)
         return Cut(chain=np.cumsum(symbols, dtype=np.uint64), ends=ends)
 
@@ -56,7 +57,13 @@ def _bytes_of(prompt: Prompt) -> bytes:
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """splitmix64's finisher, by Steele, Lea and Flood: each bit of a value changes half of the outcome's."""
-    mixed = (values ^ (values >> _SHIFTS[0])) * _MIX_1
-    mixed = (mixed ^ (mixed >> _SHIFTS[1])) * _MIX_2
-    return mixed ^ (mixed >> _SHIFTS[2])
+    """splitmix64's finisher, by Steele, Lea and Flood: each bit of a value changes half of the outcome's.
+
+    In place: the values are the caller's no longer.
+    """
+    values ^= values >> _SHIFTS[0]
+    values *= _MIX_1
+    values ^= values >> _SHIFTS[1]
+    values *= _MIX_2
+    values ^= values >> _SHIFTS[2]
+    return values
