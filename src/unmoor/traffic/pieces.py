@@ -24,7 +24,8 @@ class BytesCutter:
     """A `Cutter` by bytes: tools, then messages with their roles, as they follow each other.
 
     Each piece is hashed by a keyed sum of its words, mixed with its place and its length; a symbol is the sum of all up
-    to there, modulo 2^64. Without `key` nothing can be told from a symbol, which is kept in memory only.
+    to there, modulo 2^64. Without `key` nothing can be told from a symbol, which is kept in memory,
+    or in a temporary file without a name.
     """
 
     by: Literal["bytes"] = "bytes"
@@ -39,9 +40,10 @@ class BytesCutter:
 
     def cut(self, prompts: Sequence[Prompt]) -> list[Cut]:
         """Each prompt as chained symbols; `ends` are in bytes."""
-        return [self._cut(_bytes_of(prompt)) for prompt in prompts]
+        return [self.cut_bytes(_bytes_of(prompt)) for prompt in prompts]
 
-    def _cut(self, content: bytes) -> Cut:
+    def cut_bytes(self, content: bytes) -> Cut:
+        """Any bytes as chained symbols."""
         count = -(-len(content) // PIECE_BYTES)
         words = np.frombuffer(content.ljust(count * PIECE_BYTES, b"\0"), dtype=np.uint64).reshape(count, _WORDS)
         ends = np.minimum(np.arange(1, count + 1, dtype=np.int64) * PIECE_BYTES, len(content))
