@@ -14,22 +14,24 @@ from unmoor.traffic.readers.contract import Broken
 Tree = Mapping[str, Any]
 
 EXPECTED = '{"model": name, "messages": [{"role": name, "content": text}, ...]}, or "prompt", or "input"'
-_SAMPLING = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "n",
-    "max_tokens",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "stream",
-    "seed",
-    "logprobs",
-    "presence_penalty",
-    "frequency_penalty",
-    "repetition_penalty",
-    "reasoning_effort",
+_SAMPLING = frozenset(
+    (
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "n",
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "stream",
+        "seed",
+        "logprobs",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "reasoning_effort",
+    )
 )
 _GUIDED = {
     "guided_json": "json_schema",
@@ -41,6 +43,7 @@ _GUIDED = {
     "json_schema": "json_schema",
 }
 _HASH_BYTES = 6
+_ROLE_AND_CONTENT = 2
 
 
 def is_body(tree: object) -> bool:
@@ -54,7 +57,8 @@ def is_body(tree: object) -> bool:
 
 def prompt_of(body: Tree) -> Prompt:
     """The prompt as text. Raises Broken for one that is no text: token ids, say."""
-    tools = [tool for tool in body.get("tools") or body.get("functions") or () if isinstance(tool, dict)]
+    offered = body.get("tools") or body.get("functions")
+    tools = [tool for tool in offered if isinstance(tool, dict)] if isinstance(offered, list) else []
     messages = body.get("messages")
     if messages is None:
         messages = list(_spoken(body.get("prompt", body.get("input"))))
@@ -78,7 +82,10 @@ def _spoken(said: object) -> Iterator[dict[str, Any]]:
 
 def _text_of(message: Tree) -> str:
     """All that a message puts into a prompt: its text, and the calls of tools as the JSON they came as."""
-    texts = [_content(message.get("content"))]
+    content = message.get("content")
+    if isinstance(content, str) and len(message) == _ROLE_AND_CONTENT:
+        return content
+    texts = [_content(content)]
     for key in ("tool_calls", "function_call", "arguments", "output"):
         if message.get(key):
             called = message[key]
@@ -96,14 +103,16 @@ def _content(content: object) -> str:
 
 def tools_of(body: Tree) -> tuple[str, ...]:
     """The names of the tools that are offered."""
-    offered = body.get("tools") or body.get("functions") or ()
+    offered = body.get("tools") or body.get("functions")
+    if not isinstance(offered, list):
+        return ()
     named = ((tool.get("function") or tool) if isinstance(tool, dict) else {} for tool in offered)
     return tuple(str(tool["name"]) for tool in named if isinstance(tool, dict) and "name" in tool)
 
 
 def sampling_of(body: Tree) -> dict[str, object]:
     """The sampling parameters that the request set."""
-    return {name: body[name] for name in _SAMPLING if body.get(name) is not None}
+    return {name: body[name] for name in body if name in _SAMPLING and body[name] is not None}
 
 
 def schema_of(body: Tree) -> str | None:
@@ -112,11 +121,11 @@ def schema_of(body: Tree) -> str | None:
     if isinstance(told, dict) and told.get("type") in {"json_schema", "json_object"}:
         inner = told.get("json_schema", told)
         return _named(told["type"], inner.get("schema", inner) if isinstance(inner, dict) else inner)
-    extra = body.get("structured_outputs") or body.get("extra_body") or {}
+    extra = body.get("structured_outputs") or body.get("extra_body")
     for source in (body, extra if isinstance(extra, dict) else {}):
-        for name, kind in _GUIDED.items():
-            if source.get(name):
-                return _named(kind, source[name])
+        for name in source:
+            if name in _GUIDED and source[name]:
+                return _named(_GUIDED[name], source[name])
     return None
 
 

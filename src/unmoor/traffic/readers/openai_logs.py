@@ -46,7 +46,9 @@ def body_in(record: Tree) -> Tree | None:
     if is_body(record):
         return record
     for name in _BODIES:
-        inner = _tree(record.get(name))
+        if name not in record:
+            continue
+        inner = _tree(record[name])
         if is_body(inner):
             return inner
         if inner is not None and is_body(deeper := _tree(inner.get("body"))):
@@ -95,7 +97,9 @@ class _Reader:
         answer = next((found for name in _ANSWERS if (found := _tree(tree.get(name)))), {})
         usage = _tree(answer.get("usage")) or _tree(tree.get("usage")) or tree
         at = _first(tree, _TIMES)
-        owner = {**(_tree(body.get("metadata")) or {}), **(_tree(tree.get("metadata")) or {}), **tree}
+        owner = tree
+        if "metadata" in body or "metadata" in tree:
+            owner = {**(_tree(body.get("metadata")) or {}), **(_tree(tree.get("metadata")) or {}), **tree}
         return (
             Entry(
                 at_s=None if at is None else self._clock.seconds(at),
@@ -115,9 +119,11 @@ class _Reader:
         )
 
     def _took(self, tree: Tree, at: object) -> float | None:
-        for name, scale in _TOOK.items():
-            if isinstance(value := tree.get(name), int | float) and not isinstance(value, bool) and value >= 0:
-                return value * scale
+        for name in tree:
+            if name not in _TOOK:
+                continue
+            if isinstance(value := tree[name], int | float) and not isinstance(value, bool) and value >= 0:
+                return value * _TOOK[name]
         end = _first(tree, _ENDS)
         if at is None or end is None:
             return None
@@ -129,12 +135,17 @@ class _Reader:
 
 
 def _first(tree: Tree, names: Sequence[str]) -> object:
-    return next((tree[name] for name in names if isinstance(tree.get(name), str | int | float)), None)
+    for name in names:
+        if name in tree and isinstance(tree[name], str | int | float):
+            return tree[name]
+    return None
 
 
 def _name(tree: Tree, names: Sequence[str]) -> str | None:
-    found = next((tree[name] for name in names if isinstance(tree.get(name), str | int) and tree[name] != ""), None)
-    return None if found is None else str(found)
+    for name in names:
+        if name in tree and isinstance(tree[name], str | int) and tree[name] != "":
+            return str(tree[name])
+    return None
 
 
 def _count(usage: Tree, names: Sequence[str]) -> int | None:
