@@ -16,6 +16,7 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	@touch $@
 
 demo: $(VENV)/.installed
+	$(UNMOOR) profile examples/gateway-log/requests.jsonl.gz
 	$(UNMOOR) decide examples/agents/plan.toml --html reports/agents.html
 	$(UNMOOR) engines install openvino --yes
 	$(UNMOOR) engines fetch smollm2-135m-instruct --yes
