@@ -73,10 +73,11 @@ def codes_in(folder: Path) -> set[str]:
     return {str(code) for code in plain | {constants.get(v.id) for v in given if isinstance(v, ast.Name)} if code}
 
 
-def test_every_caveat_code_of_a_decision_has_its_line_on_the_page() -> None:
+def test_every_caveat_code_has_its_line_on_a_page() -> None:
     codes = codes_in(Path(unmoor.choose.__file__).parent)
     assert {"stale_price", "newer_than_known", "slo_unmet", "no_arrivals", "tail_unmeasured"} <= codes
-    rows = re.findall(r"^\| (`[^|]*) \|", (DOCS / "decide.md").read_text(), flags=re.MULTILINE)
+    pages = "".join((DOCS / page).read_text() for page in ("decide.md", "traffic.md"))  # what a profile means is there
+    rows = re.findall(r"^\| (`[^|]*) \|", pages, flags=re.MULTILINE)
     assert sorted(codes - set(re.findall(r"`([^`]+)`", " ".join(rows)))) == []
 
 
