@@ -58,6 +58,46 @@ def test_a_body_is_found_in_what_gateways_wrap_around_it(row: dict[str, Any]) ->
     assert entry.schema.startswith("json_schema:")
 
 
+SAID = [{"role": "user", "content": "Hello"}]
+LITELLM = {
+    "request_id": "x",
+    "call_type": "acompletion",
+    "model": "m",
+    "startTime": "2026-11-30 09:00:00.500",
+    "endTime": "2026-11-30 09:00:02.500",
+    "messages": SAID,
+    "response": json.dumps({"choices": ANSWER["choices"]}),
+    "prompt_tokens": 21,
+    "completion_tokens": 7,
+    "team_id": "t",
+    "session_id": "s",
+}
+LANGFUSE = {
+    "id": "x",
+    "type": "GENERATION",
+    "startTime": "2026-11-30T09:00:00.500Z",
+    "endTime": "2026-11-30T09:00:02.500Z",
+    "model": "m",
+    "modelParameters": {"temperature": 1},
+    "input": SAID,
+    "output": {"role": "assistant", "content": "Hi there"},
+    "usage": {"input": 21, "output": 7, "total": 28, "unit": "TOKENS"},
+    "userId": "t",
+    "sessionId": "s",
+}
+
+
+@pytest.mark.parametrize("row", [LITELLM, LANGFUSE], ids=["litellm", "langfuse"])
+def test_exports_of_two_gateways_are_read_as_they_come(row: dict[str, Any]) -> None:
+    traffic, (entry,) = read(row)
+    assert traffic.timed
+    assert (entry.input_tokens, entry.output_tokens) == (21, 7)
+    assert entry.took_s == pytest.approx(2)
+    assert (entry.tenant, entry.session, entry.model) == ("t", "s", "m")
+    array = json.dumps([row, row]).encode()
+    assert len(read_traffic(array, where="log", cutter=BytesCutter(b"key"))) == 2
+
+
 def test_bodies_come_bare_in_three_forms() -> None:
     responses = {"model": "m", "instructions": "Be kind.", "input": [{"role": "user", "content": "Hello"}]}
     traffic, entries = read(CHAT, {"model": "m", "prompt": "Once upon"}, responses)

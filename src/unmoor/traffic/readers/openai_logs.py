@@ -35,8 +35,8 @@ _ENDS = ("endTime", "end_time")
 _TOOK = {"duration_s": 1.0, "took_s": 1.0, "latency_s": 1.0, "latency": 1.0, "duration_ms": 1e-3, "latency_ms": 1e-3}
 _SESSIONS = ("session_id", "sessionId", "session", "conversation_id", "conversation")
 _TENANTS = ("tenant", "tenant_id", "team", "team_id", "team_alias", "organization", "user", "user_id", "userId")
-_INPUTS = ("prompt_tokens", "input_tokens", "promptTokens")
-_OUTPUTS = ("completion_tokens", "output_tokens", "completionTokens")
+_INPUTS = ("prompt_tokens", "input_tokens", "promptTokens", "input")
+_OUTPUTS = ("completion_tokens", "output_tokens", "completionTokens", "output")
 
 Tree = Mapping[str, Any]
 
@@ -95,7 +95,7 @@ class _Reader:
         if body is None:
             raise Broken("no request's body", seen="an object without one", expected=EXPECTED)
         answer = next((found for name in _ANSWERS if (found := _tree(tree.get(name)))), {})
-        usage = _tree(answer.get("usage")) or _tree(tree.get("usage")) or tree
+        usage = _tree(answer.get("usage")) or _tree(tree.get("usage")) or _tree(tree.get("usageDetails")) or tree
         at = _first(tree, _TIMES)
         owner = tree
         if "metadata" in body or "metadata" in tree:
