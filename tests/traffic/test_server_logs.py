@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import pytest
 
@@ -105,3 +106,10 @@ def test_finished_requests_come_from_what_python_writes() -> None:
     assert traffic.format == "sglang-log"
     assert (text_of(entry), entry.input_tokens, entry.output_tokens, entry.took_s) == ("it's", 5, 7, 1.5)
     assert entry.sampling == {"temperature": 0.1}
+
+
+def test_a_pickled_dump_is_refused_unread() -> None:
+    with pytest.raises(TrafficError, match="not a log") as raised:
+        read_traffic(pickle.dumps([{"text": "secret"}], protocol=4), where="dump.pkl")
+    assert "a Python pickle" in str(raised.value)
+    assert "secret" not in str(raised.value)

@@ -22,6 +22,8 @@ _NOT_READ = {
     b"\xfd7zXZ": ("an xz archive", "xz -dc"),
     b"PAR1": ("a Parquet file", None),
     b"SQLite format 3": ("a database", None),
+    b"\x80\x04": ("a Python pickle, which would run what is in it", None),
+    b"\x80\x05": ("a Python pickle, which would run what is in it", None),
 }
 _LONGEST_MARK = 15
 _GZIP_WRAPPED = 31  # the largest window, in gzip's wrapping
