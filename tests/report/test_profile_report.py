@@ -31,6 +31,7 @@ BREAKER = BreakerFound(
     fix="put the date last",
     requests=9,
     lines=(1, 2),
+    kv_tokens=9000,
 )
 
 
@@ -74,8 +75,8 @@ def test_what_breaks_sharing_is_said_with_its_place_its_price_and_its_fix() -> N
     broken = msgspec.structs.replace(REPORT, breakers=(BREAKER,))
     text = " ".join(profile_text.render(broken).split())
     assert (
-        "date in prefix: costs 31.0% of prompt tokens, mending it gains 29.0%; first seen in message 0 (system) at "
-        "byte 17, lines 1 and 2. Fix: put the date last."
+        "date in prefix: costs 31.0% of prompt tokens with an unlimited cache, mending it gains 29.0% with 9 k tokens "
+        "of KV; first seen in message 0 (system) at byte 17, lines 1 and 2. Fix: put the date last."
     ) in text
     assert "Mend date in prefix: 29.0% of prompt tokens are to gain." in text
     assert "nothing found" in profile_text.render(msgspec.structs.replace(REPORT, breakers=()))

@@ -198,7 +198,11 @@ def breaker_words(found: BreakerFound) -> str:
     """What a habit costs and what mends it."""
     where = f"; first seen {place_words(found.where)}" if found.where else ""
     fix = f". Fix: {found.fix}" if found.fix else ""
-    return f"costs {percent(found.share_lost)} of prompt tokens, mending it gains {percent(found.gain)}{where}{fix}."
+    room = f" with {tokens_short(found.kv_tokens)} tokens of KV" if found.kv_tokens else ""
+    return (
+        f"costs {percent(found.share_lost)} of prompt tokens with an unlimited cache, mending it gains "
+        f"{percent(found.gain)}{room}{where}{fix}."
+    )
 
 
 def expected_words(row: Expected) -> str:

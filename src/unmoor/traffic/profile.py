@@ -79,7 +79,7 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
         engines={name: _engine(engine, curve, capacities) for name, engine in question.engines.items()},
         replicas=replicas,
         shared_prefixes=_shared(traffic),
-        breakers=_breakers(traffic, found.breakers),
+        breakers=_breakers(traffic, found.breakers, focus),
         caveats=once((*traffic.caveats, *doubts_of(traffic, timeline), *of_routing, *found.caveats)),
         source=traffic.source,
         format=traffic.format,
@@ -231,7 +231,7 @@ def _shared(traffic: Traffic) -> tuple[PrefixShared, ...] | None:
     )
 
 
-def _breakers(traffic: Traffic, found: Sequence[Breaker] | None) -> tuple[BreakerFound, ...] | None:
+def _breakers(traffic: Traffic, found: Sequence[Breaker] | None, focus: int | None) -> tuple[BreakerFound, ...] | None:
     """What was found in the text, or what a fingerprint carries of it."""
     if found is None:
         if traffic.breakers is None:
@@ -250,6 +250,7 @@ def _breakers(traffic: Traffic, found: Sequence[Breaker] | None) -> tuple[Breake
             fix=one.fix,
             requests=one.requests,
             lines=one.lines,
+            kv_tokens=focus,
         )
         for one in found
     )

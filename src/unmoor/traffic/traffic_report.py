@@ -163,7 +163,10 @@ class PrefixShared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BreakerFound(msgspec.Struct, frozen=True, kw_only=True):
-    """A habit that ruins sharing. From a fingerprint only `what`, `share_lost` and `gain` are known."""
+    """A habit that ruins sharing. From a fingerprint only `what`, `share_lost` and `gain` are known.
+
+    `gain` is at a KV capacity of `kv_tokens`, without a limit where that is None.
+    """
 
     what: str
     where: Place | None
@@ -173,6 +176,7 @@ class BreakerFound(msgspec.Struct, frozen=True, kw_only=True):
     fix: str | None = None
     requests: int | None = None
     lines: tuple[int, int] | None = None
+    kv_tokens: int | None = None
 
 
 class OverTime(msgspec.Struct, frozen=True, kw_only=True):
