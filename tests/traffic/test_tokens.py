@@ -4,14 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 
 from unmoor.cli.log_cutter import cutter_for
 from unmoor.core.errors import UsageError
-from unmoor.traffic.chat_template import ChatTemplate
 from unmoor.traffic.entry import Part, Prompt
 from unmoor.traffic.readers import read_traffic
 from unmoor.traffic.tokens import tokenizer_cutter
+from unmoor.traffic.words import WORDS
 
 TEMPLATE = (
     "{{ bos_token }}{% if tools %}{{ tools | tojson }} {% endif %}"
@@ -59,21 +61,66 @@ def test_without_a_template_messages_are_counted_as_they_are_and_that_is_said() 
 def test_what_a_template_refuses_is_counted_without_it_and_that_is_said() -> None:
     cutter = tokenizer_cutter(words(), template=TEMPLATE, where="t")
     cutter.cut([prompt(("tool", "w1"))])
-    assert [note.code for note in cutter.notes] == ["template_refused"]
+    cutter.cut([prompt(("user", "w1"))])
+    assert [(note.code, "refused 1 prompt:" in note.text) for note in cutter.notes] == [("template_refused", True)]
 
 
-@pytest.mark.parametrize(
-    "source", ["{{ ''.__class__.__mro__ }}", "{{ messages.append(1) }}", "{{ cycler.__init__.__globals__ }}"]
-)
-def test_a_template_reaches_nothing_outside_itself(source: str) -> None:
-    text = ChatTemplate(source, special={}, where="t").text(prompt(("user", "w1")))
-    assert text is None or text == ""
+@pytest.fixture(scope="module")
+def bpe() -> Tokenizer:
+    """A byte-level BPE, as current models have it, that adds a first token by itself."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<s>", "<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([" ".join(WORDS)], trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    return tokenizer
 
 
-def test_tools_are_json_with_spaces_as_templates_expect() -> None:
-    template = ChatTemplate("{{ tools | tojson }}", special={}, where="t")
-    told = Prompt(parts=(Part("user", "x"),), tool_objects=({"a": [1, 2], "b": "é"},))
-    assert template.text(told) == '[{"a": [1, 2], "b": "é"}]'
+MARKED = "{{ bos_token }}{% for m in messages %}{{ m.role }}:{{ m.content }}<|end|>{% endfor %}"
+said = st.lists(st.sampled_from(["a", "the ", "é", "日", "😀", "<|end|>", "\ud800", "\n", "share "])).map("".join)
+
+
+@given(said, said, said)
+def test_what_is_shared_is_the_common_tokens_of_the_models_own_encoding(
+    bpe: Tokenizer, start: str, one: str, other: str
+) -> None:
+    config = json.dumps({"chat_template": MARKED, "bos_token": {"content": "<s>"}}).encode()
+    cutter = tokenizer_cutter(bpe.to_str().encode(), config=config, where="t")
+    cuts = cutter.cut([prompt(("user", start + one)), prompt(("user", start + other))])
+    texts = [f"<s>user:{start}{rest}<|end|>".encode("utf-8", "replace").decode() for rest in (one, other)]
+    left, right = (bpe.encode(text, add_special_tokens=False).ids for text in texts)
+    assert left.count(0) == 1  # the first token is not doubled
+    assert [len(cut.ends) for cut in cuts] == [len(left), len(right)]
+    same = [a == b for a, b in zip(left, right, strict=False)]
+    place = same.index(False) if False in same else len(same)
+    agree = [a == b for a, b in zip(cuts[0].chain.tolist(), cuts[1].chain.tolist(), strict=False)]
+    assert agree == [n < place for n in range(len(same))]
+
+
+def test_a_completions_prompt_has_the_tokens_that_the_tokenizer_adds(bpe: Tokenizer) -> None:
+    cutter = tokenizer_cutter(bpe.to_str().encode(), template=MARKED, where="t")
+    completion = Prompt(parts=(Part("", "the share"),))
+    alone, chat, again = cutter.cut([completion, prompt(("user", "the share")), completion])
+    assert (
+        len(alone.ends)
+        == len(bpe.encode("the share").ids)
+        == 1 + len(bpe.encode("the share", add_special_tokens=False).ids)
+    )
+    assert alone.chain.tolist() == again.chain.tolist()
+    assert len(chat.ends) == len(bpe.encode("user:the share<|end|>", add_special_tokens=False).ids)
+    assert cutter.notes == ()
+
+
+def test_of_several_templates_prompts_with_tools_have_theirs() -> None:
+    named = [{"name": "default", "template": "start"}, {"name": "tool_use", "template": "start start"}]
+    cutter = tokenizer_cutter(words(), config=json.dumps({"chat_template": named}).encode(), where="t")
+    offered = Prompt(parts=(Part("user", "x"),), tool_objects=({},))
+    assert [len(cut.ends) for cut in cutter.cut([prompt(("user", "x")), offered])] == [1, 2]
 
 
 def test_a_folder_brings_its_template_and_a_file_none(tmp_path: Path) -> None:
@@ -101,8 +148,3 @@ def test_what_is_no_tokenizer_is_one_clear_error(tmp_path: Path, name: str, cont
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError, match=said):
         cutter_for(tmp_path)
-
-
-def test_a_broken_template_is_one_clear_error() -> None:
-    with pytest.raises(UsageError, match="the chat template cannot be read"):
-        tokenizer_cutter(words(), template="{% if %}", where="t")

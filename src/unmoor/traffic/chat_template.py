@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
+from datetime import date
 from typing import Any, NoReturn
 
 import jinja2
 import msgspec
+from jinja2 import nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from unmoor.core.errors import UsageError
 from unmoor.traffic.entry import Prompt
 
-_ONE_DAY = "01 Jan 2026"
+ONE_DAY = date(2026, 1, 1)
 """What a template that asks for the day is told: the same for every prompt, as within one day of traffic."""
 
 
@@ -20,44 +25,70 @@ class _Refused(Exception):  # noqa: N818 - a template's own word for messages th
     """A template refuses the messages."""
 
 
+class _Generation(Extension):
+    """`{% generation %}` marks what a model says itself, for training; what it holds is rendered as it is."""
+
+    tags = {"generation"}  # noqa: RUF012 - jinja's own class attribute
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
+
+
 class ChatTemplate:
     """Renders prompts by a template as Hugging Face models carry it; it can reach nothing outside itself."""
 
-    def __init__(self, source: str, *, special: Mapping[str, str], where: str) -> None:
-        """Raises UsageError for a template that is none. `special` are its named tokens (`bos_token`, ...)."""
+    def __init__(
+        self, source: str, *, special: Mapping[str, str], where: str, with_tools: str | None = None, day: date = ONE_DAY
+    ) -> None:
+        """Raises UsageError for a template that is none. `special` are its named tokens (`bos_token`, ...).
+
+        `with_tools` is the model's other template, for prompts that offer tools; `day` is what the clock shows.
+        """
         environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
         )
-        environment.globals.update(raise_exception=_refuse, strftime_now=lambda _format: _ONE_DAY)
+        environment.globals.update(raise_exception=_refuse, strftime_now=day.strftime)
         environment.filters["tojson"] = _to_json
         self._special = dict(special)
-        try:
-            self._template = environment.from_string(source)
-        except jinja2.TemplateError as error:
-            raise UsageError(
-                "the chat template cannot be read",
-                where=where,
-                seen=f"{type(error).__name__} in line {getattr(error, 'lineno', '?')}",
-                expected="a chat template in jinja, as models come with",
-                hint="name the tokenizer.json alone to count without a template",
-            ) from None
+        self._template = _read(environment, source, where)
+        self._with_tools = self._template if with_tools is None else _read(environment, with_tools, where)
 
     def text(self, prompt: Prompt) -> str | None:
         """The prompt as the model is given it, up to where its answer begins; None where the template refuses it."""
+        tools = list(prompt.tool_objects)
         try:
-            return self._template.render(
-                messages=_taken(prompt.messages),
-                tools=list(prompt.tool_objects) or None,
+            return (self._with_tools if tools else self._template).render(
+                messages=[_taken(message) for message in prompt.messages],
+                tools=tools or None,
+                documents=None,
                 add_generation_prompt=True,
                 **self._special,
             )
-        except (_Refused, jinja2.TemplateError, TypeError, ValueError, AttributeError, RecursionError):
+        except Exception:  # noqa: BLE001 - a template is a program of its own: it fails on a prompt in any way
             return None
 
 
-def _taken(messages: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Messages with text parts as one text: most templates know no other."""
-    return [{**message, "content": _plain(message.get("content"))} for message in messages]
+def _read(environment: jinja2.Environment, source: str, where: str) -> jinja2.Template:
+    try:
+        return environment.from_string(source)
+    except jinja2.TemplateError as error:
+        raise UsageError(
+            "the chat template cannot be read",
+            where=where,
+            seen=f"{type(error).__name__} in line {getattr(error, 'lineno', '?')}",
+            expected="a chat template in jinja, as models come with",
+            hint="name the tokenizer.json alone to count without a template",
+        ) from None
+
+
+def _taken(message: Mapping[str, object]) -> dict[str, object]:
+    """A message as engines hand it to a template: text parts as one text, and the arguments of calls as objects."""
+    taken = {**message, "content": _plain(message.get("content"))}
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        taken["tool_calls"] = [_called(call) for call in calls]
+    return taken
 
 
 def _plain(content: object) -> object:
@@ -66,15 +97,28 @@ def _plain(content: object) -> object:
     return "\n".join(str(part["text"]) for part in content if isinstance(part, dict) and "text" in part)
 
 
+def _called(call: object) -> object:
+    """A call with its arguments decoded: clients send them as JSON in a string, templates write them as JSON."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(function.get("arguments"), str):
+        return call
+    try:
+        arguments = msgspec.json.decode(function["arguments"] or "{}")
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return call
+    return {**call, "function": {**function, "arguments": arguments}}
+
+
 def _refuse(_message: object = "") -> NoReturn:
     raise _Refused
 
 
-def _to_json(value: Any, indent: int | None = None, **_: object) -> str:  # noqa: ANN401 - whatever a template passes
-    encoded = msgspec.json.encode(value)
-    return (msgspec.json.format(encoded, indent=indent) if indent else _spaced(encoded)).decode()
-
-
-def _spaced(encoded: bytes) -> bytes:
-    """One line with a space after commas and colons, as Python's own json writes it and templates expect."""
-    return msgspec.json.format(encoded, indent=0)
+def _to_json(
+    value: Any,  # noqa: ANN401 - whatever a template passes
+    ensure_ascii: bool = False,  # noqa: FBT001, FBT002 - a filter's own argument
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,  # noqa: FBT001, FBT002 - a filter's own argument
+) -> str:
+    """JSON as Python's own json writes it, which is what models were trained on: jinja's own would escape HTML."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)

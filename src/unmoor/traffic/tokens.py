@@ -38,7 +38,8 @@ class TokenCutter:
     def notes(self) -> Sequence[Caveat]:
         """Whether prompts were counted without the model's chat template."""
         if self._refused:
-            text = f"The chat template took {self._refused:,} prompts not: their text was counted as it is."
+            were = "1 prompt" if self._refused == 1 else f"{self._refused:,} prompts"
+            text = f"The chat template refused {were}: there, messages were counted as they are."
             return (Caveat(code="template_refused", text=text),)
         if self._plain and self._template is None:
             text = "No chat template was given: messages were counted as they are, without what it puts around them."
@@ -46,22 +47,34 @@ class TokenCutter:
         return ()
 
     def cut(self, prompts: Sequence[Prompt]) -> list[Cut]:
-        """Each prompt as chained symbols; `ends` are in tokens."""
-        encodings = self._tokenizer.encode_batch_fast([self._text(p) for p in prompts], add_special_tokens=False)
+        """Each prompt as chained symbols; `ends` are in tokens.
+
+        A completion's prompt gets the tokens that the tokenizer itself adds, as an engine gives it; a template writes
+        its own.
+        """
+        spoken = [any(part.role for part in prompt.parts) for prompt in prompts]
+        texts = [self._said(p) if told else "\n".join(_plainly(p)) for p, told in zip(prompts, spoken, strict=True)]
+        whole = [text.encode("utf-8", "replace").decode() for text in texts]
+        alone = iter(self._encoded([text for text, told in zip(whole, spoken, strict=True) if not told], special=True))
+        said = iter(self._encoded([text for text, told in zip(whole, spoken, strict=True) if told], special=False))
+        return [next(said if told else alone) for told in spoken]
+
+    def _encoded(self, texts: list[str], *, special: bool) -> list[Cut]:
+        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=special) if texts else []
         return [_chained(np.array(encoding.ids, dtype=np.uint64)) for encoding in encodings]
 
-    def _text(self, prompt: Prompt) -> str:
-        spoken = any(part.role for part in prompt.parts)
-        if spoken and self._template is not None:
+    def _said(self, prompt: Prompt) -> str:
+        if self._template is not None:
             text = self._template.text(prompt)
             if text is not None:
-                return text.encode("utf-8", "replace").decode()
+                return text
             self._refused += 1
-        self._plain += spoken
-        told = "\n".join(
-            (*prompt.tools, *(f"{part.role}\n{part.text}" if spoken else part.text for part in prompt.parts))
-        )
-        return told.encode("utf-8", "replace").decode()
+        self._plain += 1
+        return "\n".join((*prompt.tools, *(f"{part.role}\n{part.text}" for part in prompt.parts)))
+
+
+def _plainly(prompt: Prompt) -> Sequence[str]:
+    return (*prompt.tools, *(part.text for part in prompt.parts))
 
 
 def _chained(ids: NDArray[np.uint64]) -> Cut:
@@ -99,13 +112,15 @@ def tokenizer_cutter(
     tokenizer.no_padding()
     tokenizer.no_truncation()
     told = _decoded(config, where) if config else {}
-    source = template or _template_in(told)
+    source, with_tools = (template, None) if template else _templates_in(told)
     special = {
         name: text
         for name in ("bos_token", "eos_token", "unk_token", "pad_token")
         if (text := _text_of(told.get(name)))
     }
-    return TokenCutter(tokenizer, ChatTemplate(source, special=special, where=where) if source else None)
+    if source is None:
+        return TokenCutter(tokenizer, None)
+    return TokenCutter(tokenizer, ChatTemplate(source, special=special, where=where, with_tools=with_tools))
 
 
 def _decoded(config: bytes, where: str) -> dict[str, Any]:
@@ -121,13 +136,17 @@ def _decoded(config: bytes, where: str) -> dict[str, Any]:
         ) from None
 
 
-def _template_in(config: dict[str, Any]) -> str | None:
-    """The chat template; of several the default one."""
+def _templates_in(config: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The chat template, and of several the default one and that for prompts with tools."""
     told = config.get("chat_template")
-    if isinstance(told, list):
-        named = {one.get("name"): one.get("template") for one in told if isinstance(one, dict)}
-        told = named.get("default")
-    return told if isinstance(told, str) else None
+    if not isinstance(told, list):
+        return (told if isinstance(told, str) else None), None
+    named = {one.get("name"): one.get("template") for one in told if isinstance(one, dict)}
+    default, with_tools = named.get("default"), named.get("tool_use")
+    return (
+        default if isinstance(default, str) else None,
+        with_tools if isinstance(with_tools, str) else None,
+    )
 
 
 def _text_of(token: object) -> str | None:
