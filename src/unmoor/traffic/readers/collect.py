@@ -17,14 +17,14 @@ from unmoor.traffic.readers.asked_for import AskedFor
 from unmoor.traffic.readers.chains import Chains
 from unmoor.traffic.readers.contract import Broken, Cutter
 from unmoor.traffic.readers.lines import MOST_TOKENS, in_range
-from unmoor.traffic.readers.text_sizes import TextSizes, has_text, size_of
+from unmoor.traffic.readers.text_sizes import TextSizes, size_of
 from unmoor.traffic.tree import SymbolStore, TreeBuilder
 
 MOST_TOOK_S = 10**7
 """Four months: no request takes longer, and times in another unit do."""
 
 _BATCH_PROMPTS = 256
-_BATCH_BYTES = 8 * 1024 * 1024
+_BATCH_BYTES = 512 * 1024  # what was read a moment ago is still in the core's cache when it is cut
 _BATCH_PIECES = 65_536
 _NAN = float("nan")
 _Kind = TypeVar("_Kind", bound=np.generic)
@@ -89,11 +89,11 @@ class Collector:
 
     def add(self, line: int, entry: Entry) -> None:
         """Takes one request. Raises Broken for one that contradicts the first, or cannot be."""
-        self._check(entry)
+        size = self._checked(entry)
         row = len(self._line)
         self._append(line, entry)
         if entry.content is not None:
-            self._take(row, entry.content, entry.input_tokens or 0)
+            self._take(row, entry.content, entry.input_tokens or 0, size)
 
     def traffic(self, told: Told) -> Traffic:
         """All that was taken, in order of arrival."""
@@ -130,8 +130,9 @@ class Collector:
             caveats=(*late, *told.notes, *(sizes.notes if sizes else ())),
         )
 
-    def _check(self, entry: Entry) -> None:
-        first = self._first or entry
+    def _checked(self, entry: Entry) -> int:
+        """The size of the entry's text in bytes, 0 for other content. Raises Broken."""
+        first, size = self._first or entry, 0
         if (entry.at_s is None) != (first.at_s is None):
             raise _unlike_the_first("time", lacking=entry.at_s is None)
         if type(entry.content) is not type(first.content):
@@ -144,9 +145,10 @@ class Collector:
             in_range("output tokens", entry.output_tokens, least=0, most=MOST_TOKENS)
         if entry.took_s is not None:
             in_range("time taken", entry.took_s, least=0, most=MOST_TOOK_S)
-        if isinstance(entry.content, Prompt) and not has_text(entry.content):
+        if isinstance(entry.content, Prompt) and not (size := size_of(entry.content)):
             raise Broken("an empty prompt", seen="no text", expected="a prompt")
         self._first = first
+        return size
 
     def _append(self, line: int, entry: Entry) -> None:
         self._line.append(line)
@@ -163,12 +165,12 @@ class Collector:
         if isinstance(entry.content, Prompt):
             self._answer_bytes.append(UNKNOWN if entry.answer_bytes is None else entry.answer_bytes)
 
-    def _take(self, row: int, content: Content, input_tokens: int) -> None:
-        """Content waits until there is enough of it to work on at once."""
+    def _take(self, row: int, content: Content, input_tokens: int, size: int) -> None:
+        """Content, of `size` bytes if it is text, waits until there is enough of it to work on at once."""
         self._waiting.append(row)
         if isinstance(content, Prompt):
             self._prompts.append(content)
-            self._prompt_bytes += size_of(content)
+            self._prompt_bytes += size
             full = len(self._prompts) >= _BATCH_PROMPTS or self._prompt_bytes >= _BATCH_BYTES
         else:
             if isinstance(content, Blocks):

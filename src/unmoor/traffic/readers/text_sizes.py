@@ -23,11 +23,6 @@ def size_of(prompt: Prompt) -> int:
     return sum(map(_bytes, prompt.tools)) + sum(_bytes(part.text) for part in prompt.parts)
 
 
-def has_text(prompt: Prompt) -> bool:
-    """Whether anything is said in it."""
-    return any(part.text for part in prompt.parts) or any(prompt.tools)
-
-
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
