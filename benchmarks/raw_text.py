@@ -1,9 +1,11 @@
 """From raw text to a whole log, without a tokenizer, beside the physical floor: the same bytes read and hashed once.
 
-Makes a log of OpenAI-format requests, reads it as `unmoor profile` does, and sets the CPU against reading the same
-bytes once in chunks of 256 KiB and hashing them once: with the piece hash of `unmoor.traffic.pieces` alone (pieces of
-64 bytes, each word mixed as splitmix64 does, summed under a key), and with the SHA-256 that names the log as well,
-which reading it does too. One process, one core, the best of five. Run: python benchmarks/raw_text.py [MB]
+Makes a log of OpenAI-format chats, reads it as `unmoor profile` does, and sets the CPU against reading the same bytes
+once, in chunks of 256 KiB into one buffer, and hashing them once: with the piece hash of `unmoor.traffic.pieces` alone
+(pieces of 64 bytes, each word mixed as splitmix64 does, summed under a key), with SHA-256 alone, and with both, which
+is what reading a log computes. One process, one core; the ways take turns, five times. With a model's folder, it also
+reads a tenth of the log by that tokenizer, and says what bytes get wrong.
+Run: python benchmarks/raw_text.py [MB] [FOLDER]
 """
 
 from __future__ import annotations
@@ -12,77 +14,110 @@ import hashlib
 import json
 import random
 import resource
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from unmoor.cli.log_cutter import cutter_for
 from unmoor.cli.plan_files import open_traffic
 from unmoor.traffic.pieces import BytesCutter
+from unmoor.traffic.reuse import ideal
 from unmoor.traffic.words import WORDS
 
-_CHUNK = 256 * 1024  # the fastest of 16 KiB to 1 MiB
+_CHUNK = 256 * 1024  # the fastest of 16 KiB to 4 MiB
 _TIMES = 5
+_MOST_TURNS = 6
+_KEY = b"key"
 
 
 def made(path: Path, size: int) -> None:
-    """A log of about `size` bytes: five system prompts of 3,000 words, and users' text of 100 to 1,500 words."""
+    """A log of about `size` bytes: five system prompts of 2,000 words; chats grow by up to 700 words a turn."""
     rng = random.Random(1)  # noqa: S311 - no secret
-    shared = [" ".join(rng.choices(WORDS, k=3000)) for _ in range(5)]
+
+    def words(fewest: int, most: int) -> str:
+        return " ".join(rng.choices(WORDS, k=rng.randint(fewest, most)))
+
+    shared = [words(2000, 2000) for _ in range(5)]
     with path.open("w") as file:
         number = 0
         while file.tell() < size:
-            text = " ".join(rng.choices(WORDS, k=rng.randint(100, 1500)))
-            said = [{"role": "system", "content": rng.choice(shared)}, {"role": "user", "content": text}]
-            row = {"timestamp": number * 0.5, "request": {"model": "m", "messages": said}}
-            file.write(
-                json.dumps(row | {"response": {"usage": {"prompt_tokens": 4000, "completion_tokens": 100}}}) + "\n"
-            )
-            number += 1
+            said = [{"role": "system", "content": rng.choice(shared)}]
+            for _ in range(rng.randint(1, _MOST_TURNS)):
+                said.append({"role": "user", "content": words(20, 500)})
+                row = {"timestamp": number * 0.5, "request": {"model": "m", "messages": said}}
+                file.write(json.dumps(row | {"response": {"usage": {"completion_tokens": 100}}}) + "\n")
+                said.append({"role": "assistant", "content": words(50, 200)})
+                number += 1
 
 
-def floor_s(path: Path, *, named: bool) -> float:
+def floor_s(path: Path, *, pieces: bool, sha256: bool) -> float:
     """CPU seconds to read and hash the bytes once."""
-    cutter, digest, start = BytesCutter(b"key"), hashlib.sha256(), time.process_time()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            cutter.cut_bytes([chunk])
-            if named:
-                digest.update(chunk)
+    cutter, digest, buffer = BytesCutter(_KEY), hashlib.sha256(), memoryview(bytearray(_CHUNK))
+    start = time.process_time()
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(buffer):
+            if pieces:
+                cutter.cut_bytes([buffer[:count]])
+            if sha256:
+                digest.update(buffer[:count])
     return time.process_time() - start
 
 
 def ours_s(path: Path) -> float:
     """CPU seconds to read the log into columns and the tree of its prompts."""
     start = time.process_time()
-    open_traffic(path, cutter=BytesCutter(b"key"))
+    open_traffic(path, cutter=BytesCutter(_KEY))
     return time.process_time() - start
 
 
-def best(measure: Callable[[], float]) -> float:
-    """The least of five."""
-    return min(measure() for _ in range(_TIMES))
+WAYS: dict[str, Callable[[Path], float]] = {
+    "read and piece-hashed once": lambda path: floor_s(path, pieces=True, sha256=False),
+    "read and hashed by SHA-256 once": lambda path: floor_s(path, pieces=False, sha256=True),
+    "read and hashed once by each": lambda path: floor_s(path, pieces=True, sha256=True),
+    "the log in columns, and the tree of its prompts": ours_s,
+}
+
+
+def print_speed(path: Path) -> None:
+    """What each way costs, and how many times that the whole path is: the median of the rounds, and their range."""
+    mb = path.stat().st_size / 1e6
+    rounds = [{name: way(path) for name, way in WAYS.items()} for _ in range(_TIMES)]
+    print(f"{mb:.0f} MB of chats as JSON lines; CPU in s, MB/s, and ours over it: median (least to most) of {_TIMES}")
+    for name in WAYS:
+        cpu_s = statistics.median(one[name] for one in rounds)
+        times = sorted(list(one.values())[-1] / one[name] for one in rounds)
+        told = f"{statistics.median(times):.2f} times ({times[0]:.2f} to {times[-1]:.2f})"
+        print(f"{name:<48} {cpu_s:6.3f} {mb / cpu_s:6.0f}  {told}")
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+
+
+def print_error_of_bytes(path: Path, folder: Path) -> None:
+    """One log by bytes and by tokens."""
+    print(f"{path.stat().st_size / 1e6:.0f} MB of such chats, by bytes and by tokens")
+    for by, tokenizer in (("bytes", None), ("tokens", folder)):
+        cutter, start = cutter_for(tokenizer), time.process_time()
+        traffic = open_traffic(path, cutter=cutter)
+        cpu_s = time.process_time() - start
+        share = ideal(traffic).tokens or 0.0
+        print(
+            f"by {by:<7} {len(traffic):,} requests {int(traffic.input_tokens.sum()):,} tokens  "
+            f"{share:8.4%} shared  CPU {cpu_s:.2f} s"
+        )
 
 
 def main() -> None:
-    """Prints the table."""
-    size = int(sys.argv[1]) * 10**6 if len(sys.argv) > 1 else 80 * 10**6
+    """Prints the tables."""
+    size = int(sys.argv[1]) * 10**6 if len(sys.argv) > 1 else 200 * 10**6
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.jsonl"
         made(path, size)
-        mb = path.stat().st_size / 1e6
-        alone = best(lambda: floor_s(path, named=False))
-        named = best(lambda: floor_s(path, named=True))
-        ours = best(lambda: ours_s(path))
-    print(f"{mb:.0f} MB of requests as JSON lines")
-    for title, cpu_s in (
-        ("read and piece-hashed once", alone),
-        ("read, piece-hashed once and named by SHA-256", named),
-        ("the log in columns, and the tree of its prompts", ours),
-    ):
-        print(f"{title:<48} {cpu_s:6.3f} s  {mb / cpu_s:6.0f} MB/s  {ours / cpu_s:.2f} times")
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+        print_speed(path)
+        if len(sys.argv) > 2:  # noqa: PLR2004 - the second argument
+            made(path, size // 10)
+            print_error_of_bytes(path, Path(sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -61,6 +61,12 @@ def test_a_prompt_is_cut_the_same_whatever_it_is_cut_with(batch: list[bytes]) ->
         assert made.ends.tolist() == alone.ends.tolist()
 
 
+def test_many_prompts_are_cut_as_each_alone_is() -> None:
+    many = [prompt("long" * (n * 997 % 40_000), f"{n}") for n in range(40)]  # more than is hashed at once
+    cutter = BytesCutter(b"key")
+    assert [made.chain.tolist() for made in cutter.cut(many)] == [cutter.cut([one])[0].chain.tolist() for one in many]
+
+
 @pytest.mark.parametrize("ending", [b"\0", b"\0" * 8, b"\0" * PIECE_BYTES])
 def test_zeros_at_the_end_are_content_and_no_padding(ending: bytes) -> None:
     assert common(cut(b"x" * 10), cut(b"x" * 10 + ending)) == 0

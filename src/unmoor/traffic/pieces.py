@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -47,18 +47,23 @@ class BytesCutter:
 
     def cut(self, prompts: Sequence[Prompt]) -> list[Cut]:
         """Each prompt as chained symbols; `ends` are in bytes."""
-        return self.cut_bytes([b"".join(_written(prompt)) for prompt in prompts])
+        return self._cut([_written(prompt) for prompt in prompts])
 
-    def cut_bytes(self, contents: Sequence[bytes]) -> list[Cut]:
+    def cut_bytes(self, contents: Sequence[bytes | memoryview]) -> list[Cut]:
         """Any bytes as chained symbols."""
-        sizes = np.fromiter(map(len, contents), dtype=np.int64, count=len(contents))
+        return self._cut([[content] for content in contents])
+
+    def _cut(self, written: Sequence[Sequence[bytes | memoryview]]) -> list[Cut]:
+        sizes = np.fromiter((sum(map(len, parts)) for parts in written), dtype=np.int64, count=len(written))
         counts = -(-sizes // PIECE_BYTES)
         lasts = np.cumsum(counts)
         starts = lasts - counts
         firsts = np.repeat(starts, counts)
         ends = (np.arange(1, len(firsts) + 1) - firsts) * PIECE_BYTES
         ends[lasts[counts > 0] - 1] = sizes[counts > 0]
-        symbols = _mixed(self._pieces(_padded(contents)) + ends.view(np.uint64) * self._place + self._length)
+        symbols = _mixed(
+            self._pieces(_padded(written, sizes.tolist())) + ends.view(np.uint64) * self._place + self._length
+        )
         sums = np.cumsum(symbols, dtype=np.uint64)
         chain = sums - (sums - symbols)[firsts]
         return [Cut(chain[a:b], ends[a:b]) for a, b in zip(starts.tolist(), lasts.tolist(), strict=True)]
@@ -81,20 +86,23 @@ class BytesCutter:
         return pieces
 
 
-def _written(prompt: Prompt) -> Iterator[bytes]:
+def _written(prompt: Prompt) -> list[bytes]:
+    written: list[bytes] = []
     for tool in prompt.tools:
-        yield _TOOL
-        yield tool.encode("utf-8", "surrogatepass")
+        written += (_TOOL, tool.encode("utf-8", "surrogatepass"))
     for part in prompt.parts:
-        yield _ROLE
-        yield part.role.encode("utf-8", "surrogatepass")
-        yield _TEXT
-        yield part.text.encode("utf-8", "surrogatepass")
+        role, text = part.role.encode("utf-8", "surrogatepass"), part.text.encode("utf-8", "surrogatepass")
+        written += (_ROLE, role, _TEXT, text)
+    return written
 
 
-def _padded(contents: Sequence[bytes]) -> bytes:
+def _padded(written: Sequence[Sequence[bytes | memoryview]], sizes: Sequence[int]) -> bytes:
     """All, one after another, each filled up with zeros to whole pieces."""
-    return b"".join(part for one in contents for part in (one, bytes(-len(one) % PIECE_BYTES)))
+    filled: list[bytes | memoryview] = []
+    for parts, size in zip(written, sizes, strict=True):
+        filled += parts
+        filled.append(bytes(-size % PIECE_BYTES))
+    return b"".join(filled)
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
