@@ -116,8 +116,17 @@ def test_a_completions_prompt_has_the_tokens_that_the_tokenizer_adds(bpe: Tokeni
     assert cutter.notes == ()
 
 
+def test_a_template_that_writes_no_tools_leaves_them_out_and_that_is_said() -> None:
+    cutter = tokenizer_cutter(words(), template="start", where="t")
+    cutter.cut([Prompt(parts=(Part("user", "x"),), tool_objects=({},)), prompt(("user", "x"))])
+    assert [(note.code, "of 1 prompt " in note.text) for note in cutter.notes] == [("tools_not_in_template", True)]
+
+
 def test_of_several_templates_prompts_with_tools_have_theirs() -> None:
-    named = [{"name": "default", "template": "start"}, {"name": "tool_use", "template": "start start"}]
+    named = [
+        {"name": "default", "template": "start"},
+        {"name": "tool_use", "template": "start {% if tools %}start{% endif %}"},
+    ]
     cutter = tokenizer_cutter(words(), config=json.dumps({"chat_template": named}).encode(), where="t")
     offered = Prompt(parts=(Part("user", "x"),), tool_objects=({},))
     assert [len(cut.ends) for cut in cutter.cut([prompt(("user", "x")), offered])] == [1, 2]

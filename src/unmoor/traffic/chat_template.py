@@ -51,6 +51,7 @@ class ChatTemplate:
         environment.globals.update(raise_exception=_refuse, strftime_now=day.strftime)
         environment.filters["tojson"] = _to_json
         self._special = dict(special)
+        self.writes_tools = "tools" in (source if with_tools is None else with_tools)
         self._template = _read(environment, source, where)
         self._with_tools = self._template if with_tools is None else _read(environment, with_tools, where)
 

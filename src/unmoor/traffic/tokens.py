@@ -32,11 +32,21 @@ class TokenCutter:
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate | None) -> None:
         self._tokenizer = tokenizer
         self._template = template
-        self._refused = self._plain = 0
+        self._refused = self._plain = self._without_tools = 0
 
     @property
     def notes(self) -> Sequence[Caveat]:
-        """Whether prompts were counted without the model's chat template."""
+        """Whether prompts were counted without the model's chat template, or without their tools."""
+        return (*self._untold_tools(), *self._untemplated())
+
+    def _untold_tools(self) -> Sequence[Caveat]:
+        if not self._without_tools:
+            return ()
+        were = "1 prompt" if self._without_tools == 1 else f"{self._without_tools:,} prompts"
+        text = f"The chat template writes no tool definitions: those of {were} are not counted."
+        return (Caveat(code="tools_not_in_template", text=text),)
+
+    def _untemplated(self) -> Sequence[Caveat]:
         if self._refused:
             were = "1 prompt" if self._refused == 1 else f"{self._refused:,} prompts"
             text = f"The chat template refused {were}: there, messages were counted as they are."
@@ -67,6 +77,7 @@ class TokenCutter:
         if self._template is not None:
             text = self._template.text(prompt)
             if text is not None:
+                self._without_tools += bool(prompt.tool_objects) and not self._template.writes_tools
                 return text
             self._refused += 1
         self._plain += 1
