@@ -8,9 +8,10 @@ import pytest
 
 from unmoor.core.errors import TrafficError
 from unmoor.traffic.entry import Entry
-from unmoor.traffic.log import Traffic
+from unmoor.traffic.log import Grain, Traffic
 from unmoor.traffic.pieces import BytesCutter
 from unmoor.traffic.readers import read_traffic
+from unmoor.traffic.reuse import ideal
 
 ROOT = Path(__file__).parent.parent.parent
 CHAT: dict[str, Any] = {
@@ -50,7 +51,7 @@ def read(*rows: dict[str, Any]) -> tuple[Traffic, list[Entry]]:
 def test_a_body_is_found_in_what_gateways_wrap_around_it(row: dict[str, Any]) -> None:
     traffic, (entry,) = read(row)
     assert traffic.timed
-    assert (entry.input_tokens, entry.output_tokens, entry.answer_bytes) == (21, 7, 8)
+    assert (entry.input_tokens, entry.output_tokens, entry.answer_bytes) == (21, 7, None)
     assert entry.took_s == pytest.approx(2)
     assert (entry.tenant, entry.model, entry.tools) == ("t", "m", ("find",))
     assert entry.sampling == {"temperature": 0.5}
@@ -117,13 +118,81 @@ def test_the_order_of_a_schemas_keys_makes_no_other_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"model": "m", "prompt": [1, 2, 3]}, {"a": "secret words"}, {"messages": ["secret words"]}]
+    "bad", [{"model": "m", "prompt": ["secret words", 3]}, {"a": "secret words"}, {"messages": ["secret words"]}]
 )
 def test_what_is_no_text_is_broken_and_never_quoted(bad: dict[str, Any]) -> None:
     with pytest.raises(TrafficError) as raised:
         read(CHAT, bad)
     assert "log:2" in str(raised.value)
     assert "secret" not in str(raised.value)
+
+
+def test_a_list_of_prompts_is_as_many_requests_whose_tokens_are_not_told_apart() -> None:
+    usage = {"usage": {"prompt_tokens": 9, "completion_tokens": 4}}
+    traffic, entries = read({"request": {"model": "m", "prompt": ["Once upon", "There was"]}, "response": usage})
+    assert [entry.input_tokens for entry in entries] == [None, None]
+    assert len({int(node) for node in traffic.node}) == 2
+
+
+def test_prompts_of_token_ids_are_exact() -> None:
+    traffic, entries = read({"model": "m", "prompt": [5, 6, 7]}, {"model": "m", "prompt": [[5, 6, 8], [5, 6, 7, 9]]})
+    assert [entry.input_tokens for entry in entries] == [3, 3, 4]
+    assert traffic.grain == Grain(by="tokens", tokens=1)
+    assert ideal(traffic).tokens == pytest.approx((2 + 3) / 10)
+
+
+def test_prompts_that_differ_in_an_image_are_different() -> None:
+    def seen(url: str) -> dict[str, Any]:
+        image = {"type": "image_url", "image_url": {"url": url}}
+        return {
+            "model": "m",
+            "messages": [{"role": "user", "content": [image, {"type": "text", "text": "What is it?"}]}],
+        }
+
+    traffic, _ = read(seen("one"), seen("other"), seen("one"))
+    assert traffic.node[0] == traffic.node[2] != traffic.node[1]
+    assert [caveat.text[:9] for caveat in traffic.caveats if caveat.code == "beyond_text"] == ["3 records"]
+
+
+def test_litellms_logging_payload_names_its_team_its_parameters_and_its_clock() -> None:
+    payload = LITELLM | {"startTime": 1796029200.25, "endTime": 1796029202.5, "team_id": None, "session_id": ""}
+    payload |= {"metadata": {"user_api_key_team_alias": "blue", "user_api_key_hash": "x"}}
+    payload |= {"model_parameters": {"temperature": 0.2, "structured_outputs": {"regex": "a+"}, "stop": "the end"}}
+    _, (entry,) = read(payload)
+    assert entry.took_s == pytest.approx(2.25)
+    assert (entry.tenant, entry.session) == ("blue", None)
+    assert entry.sampling == {"temperature": 0.2, "stop": ["the end"]}
+    assert str(entry.schema).startswith("regex:")
+
+
+def test_text_that_a_gateway_took_out_is_not_one_prompt_shared_by_all() -> None:
+    redacted = LITELLM | {"messages": [{"role": "user", "content": "redacted-by-litellm"}]}
+    traffic, _ = read(redacted, redacted)
+    assert ideal(traffic).tokens is None
+    assert "text_redacted" in {caveat.code for caveat in traffic.caveats}
+
+
+def test_calls_that_generate_nothing_are_passed_over_and_counted() -> None:
+    span = {"id": "y", "type": "SPAN", "startTime": "2026-11-30T09:00:00Z", "name": "retrieve", "input": {"query": "x"}}
+    embedding = LITELLM | {"call_type": "aembedding", "messages": None, "input": ["text"]}
+    nameless = {name: value for name, value in LANGFUSE.items() if name != "model"}
+    traffic, entries = read(span, nameless, embedding, LANGFUSE)
+    assert (len(entries), traffic.skipped_lines) == (2, 0)
+    assert [caveat.text[:9] for caveat in traffic.caveats if caveat.code == "other_calls"] == ["2 records"]
+    assert entries[0].sampling == {"temperature": 1}
+
+
+def test_responses_that_go_on_from_one_another_are_a_session() -> None:
+    def turn(made: str, before: str | None) -> dict[str, Any]:
+        return {"request": {"model": "m", "input": "Hi", "previous_response_id": before}, "response": {"id": made}}
+
+    _, entries = read(turn("r1", None), turn("r2", "r1"), turn("r3", "r2"), turn("r9", None))
+    assert [entry.session for entry in entries] == ["r1", "r1", "r1", "r9"]
+
+
+def test_a_batch_input_file_is_read() -> None:
+    _, entries = read({"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": CHAT})
+    assert entries[0].tools == ("find",)
 
 
 def test_the_example_of_a_gateways_log_is_read_whole() -> None:

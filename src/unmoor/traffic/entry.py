@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from unmoor.core.traffic import Segment
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(msgspec.Struct, frozen=True):
     """Content that the source tells apart in blocks of `block_tokens`: one id a block, the last perhaps partial."""
 
     ids: Sequence[int]
     block_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
+class Segments(msgspec.Struct, frozen=True):
     """Content as named segments, from the prompt's start; each is equal to another whole or not at all."""
 
     chain: Sequence[Segment]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One message of a prompt: who speaks, and the text. A completion's prompt is one part without a role."""
 
     role: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True):
     """Content as text: the tool definitions (each as the JSON it came as, in order), then the messages in order.
 
     `messages` and `tool_objects` are the decoded originals, for a model's own chat template.
@@ -48,8 +45,7 @@ Content = Blocks | Segments | Prompt | None
 """What a source says of a prompt's content; None where it says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One request of a log. What the source does not say is None.
 
     `at_s` is a reading of the log's clock in seconds, from any origin. `took_s` is from arrival to the last token.
@@ -70,5 +66,5 @@ class Entry:
     schema: str | None = None
     took_s: float | None = None
     tools: tuple[str, ...] = ()
-    sampling: Mapping[str, object] = field(default_factory=dict)
+    sampling: Mapping[str, object] = msgspec.field(default_factory=dict)
     answer_bytes: int | None = None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from unmoor.traffic.breakers.breaker import Differing, Normalise, Suspicion
 from unmoor.traffic.breakers.moved import agreement
@@ -32,7 +34,7 @@ def suspect_messages(scene: Scene) -> Suspicion | None:
         if order is None or order == sorted(order):
             return prompt
         before = [part for i in order for part in turns[i]]
-        return replace(prompt, parts=(*before, *prompt.parts[len(before) :]))
+        return structs.replace(prompt, parts=(*before, *prompt.parts[len(before) :]))
 
     rows = _two_rows(scene, [_ordered(_things(_turns(prompt)), sets) for prompt in scene.prompts])
     if rows is None:
@@ -109,7 +111,9 @@ class _InText:
         def normalise(prompt: Prompt) -> Prompt:
             early = early_messages(prompt)
             parts = tuple(Part(part.role, ordered(part.text)) for part in prompt.parts[:early])
-            return prompt if parts == prompt.parts[:early] else replace(prompt, parts=parts + prompt.parts[early:])
+            return (
+                prompt if parts == prompt.parts[:early] else structs.replace(prompt, parts=parts + prompt.parts[early:])
+            )
 
         return normalise
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec import structs
 
 from unmoor.traffic.breakers.breaker import Differing, Normalise, Suspicion
 from unmoor.traffic.breakers.json_text import json_spans, members_sorted
@@ -33,7 +34,11 @@ def _sorter() -> Normalise:
         parts = tuple(
             part if (text := sort(part.text)) == part.text else Part(part.role, text) for part in prompt.parts
         )
-        return prompt if tools == prompt.tools and parts == prompt.parts else replace(prompt, tools=tools, parts=parts)
+        return (
+            prompt
+            if tools == prompt.tools and parts == prompt.parts
+            else structs.replace(prompt, tools=tools, parts=parts)
+        )
 
     return normalise
 

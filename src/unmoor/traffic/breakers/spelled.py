@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+
+from msgspec import structs
 
 from unmoor.traffic.entry import Prompt
 
@@ -11,7 +12,7 @@ from unmoor.traffic.entry import Prompt
 def spelled(prompt: Prompt) -> Prompt:
     """The prompt with `messages` and `tool_objects` made from its texts: the decoded originals are not kept."""
     messages = [{"role": part.role, "content": part.text} for part in prompt.parts]
-    return replace(prompt, messages=messages, tool_objects=[_decoded(tool) for tool in prompt.tools])
+    return structs.replace(prompt, messages=messages, tool_objects=[_decoded(tool) for tool in prompt.tools])
 
 
 def _decoded(tool: str) -> object:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
+
+from msgspec import structs
 
 from unmoor.traffic.breakers.breaker import Differing, Suspicion
 from unmoor.traffic.breakers.json_text import members_sorted
@@ -28,7 +29,7 @@ def suspect(scene: Scene) -> Suspicion | None:
         order = in_one_order(_names(prompt), sets)
         if order is None or order == sorted(order):
             return prompt
-        return replace(prompt, tools=tuple(prompt.tools[i] for i in order))
+        return structs.replace(prompt, tools=tuple(prompt.tools[i] for i in order))
 
     return Suspicion(WHAT, FIX, differing, (normalise,))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
+
+from msgspec import structs
 
 from unmoor.traffic.entry import Part, Prompt
 
@@ -83,4 +84,4 @@ def edited(prompt: Prompt, edit: Edit, *, to_prompts_end: bool) -> Prompt:
         parts[-1] = Part(parts[-1].role, "\n".join((parts[-1].text, *moved)))
     if tuple(tools) == prompt.tools and tuple(parts) == prompt.parts:
         return prompt
-    return replace(prompt, tools=tuple(tools), parts=tuple(parts))
+    return structs.replace(prompt, tools=tuple(tools), parts=tuple(parts))

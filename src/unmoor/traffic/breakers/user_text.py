@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import takewhile
+
+from msgspec import structs
 
 from unmoor.traffic.breakers.breaker import Differing, Suspicion
 from unmoor.traffic.breakers.moved import agreement, suspect_moved
@@ -39,7 +40,7 @@ def suspect_messages(scene: Scene) -> Suspicion | None:
     def normalise(prompt: Prompt) -> Prompt:
         opening = _opening(prompt)
         parts = (*sorted(opening, key=lambda part: part not in shared), *prompt.parts[len(opening) :])
-        return prompt if parts == prompt.parts else replace(prompt, parts=parts)
+        return prompt if parts == prompt.parts else structs.replace(prompt, parts=parts)
 
     return Suspicion(WHAT, FIX, differing, (normalise,))
 

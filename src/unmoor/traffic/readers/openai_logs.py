@@ -1,144 +1,307 @@
 """Logs of OpenAI-format requests: a body a line, bare or wrapped with its time, answer and owner as gateways do.
 
 The body is the record itself or stands under one of the usual keys, as an object or as JSON text; so does the answer,
-of which its usage and the size of its text are kept. LiteLLM's and Langfuse's exports are read this way.
+of which its usage and the size of its text are kept. Read this way too: OpenAI's batch input; LiteLLM's two payloads
+(StandardLoggingPayload and SpendLogsPayload, read in litellm 1.110.2, types/utils.py and proxy/_types.py); Langfuse's
+observations (ObservationV2, read in langfuse 5.0.4, api/commons/types/observation_v2.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from unmoor.core.evidence import Caveat
-from unmoor.traffic.entry import Entry
+from unmoor.traffic.entry import Blocks, Content, Entry
 from unmoor.traffic.log import Grain
 from unmoor.traffic.readers.clock import Clock
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
 from unmoor.traffic.readers.json_lines import decoded
-from unmoor.traffic.readers.openai_body import (
-    EXPECTED,
-    adapter_of,
-    answer_bytes_of,
-    is_body,
-    prompt_of,
-    sampling_of,
-    schema_of,
-    tools_of,
-)
+from unmoor.traffic.readers.openai_body import EXPECTED, Bodies, answer_bytes_of, is_body, tools_of
 
 _BODIES = ("request", "body", "request_body", "requestBody", "proxy_server_request", "input", "kwargs", "params")
 _ANSWERS = ("response", "response_body", "responseBody", "output", "completion")
-_TIMES = ("timestamp", "time", "ts", "startTime", "start_time", "created_at", "created", "@timestamp", "date")
+_PARAMETERS = ("model_parameters", "modelParameters", "optional_params")
+_TIMES = (
+    "timestamp",
+    "time",
+    "ts",
+    "startTime",
+    "start_time",
+    "created_at",
+    "createdAt",
+    "created",
+    "@timestamp",
+    "date",
+)
 _ENDS = ("endTime", "end_time")
-_TOOK = {"duration_s": 1.0, "took_s": 1.0, "latency_s": 1.0, "latency": 1.0, "duration_ms": 1e-3, "latency_ms": 1e-3}
-_SESSIONS = ("session_id", "sessionId", "session", "conversation_id", "conversation")
-_TENANTS = ("tenant", "tenant_id", "team", "team_id", "team_alias", "organization", "user", "user_id", "userId")
+_TOOK = {"duration_s": 1.0, "took_s": 1.0, "latency_s": 1.0, "latency": 1.0, "response_time": 1.0}
+_TOOK |= {"duration_ms": 1e-3, "latency_ms": 1e-3, "request_duration_ms": 1e-3}
+_SESSIONS = ("session_id", "sessionId", "session", "conversation_id", "conversation", "thread_id", "prompt_cache_key")
+_TENANTS = (
+    *("tenant", "tenant_id", "team", "team_alias", "team_id", "user_api_key_team_alias", "user_api_key_team_id"),
+    *("organization", "organization_id", "user_api_key_org_alias", "user_api_key_org_id"),
+    *("project", "user_api_key_project_alias", "user_api_key_project_id", "user_api_key_alias", "user_api_key_hash"),
+    *("user", "user_id", "userId", "end_user"),
+)
 _INPUTS = ("prompt_tokens", "input_tokens", "promptTokens", "input")
 _OUTPUTS = ("completion_tokens", "output_tokens", "completionTokens", "output")
+_CALLS = ("call_type", "url")
+_OTHER_CALLS = ("embedding", "moderation", "transcription", "speech", "image", "rerank")
+_OTHER_OBSERVATIONS = frozenset(
+    ("SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL")
+)
+_IN_BODIES = ("user", "session_id", "prompt_cache_key", "conversation")
+_NOTHING: Mapping[str, Any] = {}
+_REDACTED = "redacted-by-litellm"
+_MOST_SHAPES = 1000
+_MOST_ANSWERS = 100_000
 
 Tree = Mapping[str, Any]
 
 
-def body_in(record: Tree) -> Tree | None:
-    """The request's body in a record, at most two levels down; None where there is none."""
-    if is_body(record):
+class _Present(NamedTuple):
+    """Which of the names that matter are among a record's keys."""
+
+    answers: tuple[str, ...]
+    parameters: tuple[str, ...]
+    times: tuple[str, ...]
+    ends: tuple[str, ...]
+    took: tuple[str, ...]
+    usage: tuple[str, ...]
+    calls: tuple[str, ...]
+    sessions: tuple[str, ...]
+    tenants: tuple[str, ...]
+    beside: tuple[str, ...]
+
+
+_GROUPS = (
+    _ANSWERS,
+    _PARAMETERS,
+    _TIMES,
+    _ENDS,
+    tuple(_TOOK),
+    ("usage", "usageDetails"),
+    _CALLS,
+    _SESSIONS,
+    _TENANTS,
+    ("metadata",),
+)
+
+
+def body_in(record: Tree, *, named: bool = True) -> Tree | None:
+    """The request's body in a record, at most two levels down; None where there is none.
+
+    Where `named`, a prompt or an input is one only beside the model that it is for.
+    """
+    if is_body(record, named=named):
         return record
     for name in _BODIES:
         if name not in record:
             continue
         inner = _tree(record[name])
-        if is_body(inner):
+        if is_body(inner, named=False):
             return inner
-        if inner is not None and is_body(deeper := _tree(inner.get("body"))):
+        if inner is not None and is_body(deeper := _tree(inner.get("body")), named=False):
             return deeper
-    if isinstance(record.get("messages"), str | list):
-        told = {**record, "messages": _list(record["messages"])}
-        return told if is_body(told) else None
+    said = record.get("messages", record.get("input") if _is_generation(record) else None)
+    if isinstance(said, dict):
+        return said if is_body(said) else None
+    if isinstance(said, str | list):
+        listed = _list(said)
+        key = "messages" if isinstance(listed, list) and listed and isinstance(listed[0], dict) else "prompt"
+        told = {name: value for name, value in record.items() if name != "input"} | {key: listed}
+        return told if is_body(told, named=False) else None
     return None
+
+
+def _is_generation(record: Tree) -> bool:
+    return str(record.get("type", "")).upper() == "GENERATION"
 
 
 def _tree(value: object) -> dict[str, Any] | None:
     """An object, or the object that a text holds as JSON."""
     if isinstance(value, str) and value.startswith("{"):
-        try:
-            value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):
-            return None
+        value = _parsed(value)
     return value if isinstance(value, dict) else None
 
 
 def _list(value: object) -> object:
-    if not isinstance(value, str):
-        return value
+    return (_parsed(value) or value) if isinstance(value, str) and value.startswith("[") else value
+
+
+def _parsed(text: str) -> object:
     try:
-        return msgspec.json.decode(value)
+        return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return None
 
 
 class _Reader:
-    grain: Grain | None = None
-
     def __init__(self) -> None:
         self._decoder = msgspec.json.Decoder(dict[str, Any])
         self._clock = Clock()
+        self._bodies = Bodies()
+        self._shapes: dict[tuple[str, ...], _Present] = {}
+        self._session_of: dict[str, str] = {}  # of answers that later requests may go on from
+        self._ids = self._other_calls = self._redacted = 0
+
+    @property
+    def grain(self) -> Grain | None:
+        """Token ids are exact; of text the cutter decides."""
+        return Grain(by="tokens", tokens=1) if self._ids else None
 
     @property
     def notes(self) -> Sequence[Caveat]:
-        return (self._clock.note,) if self._clock.note else ()
+        counted = (
+            (self._other_calls, "other_calls", "{} other than generations (embeddings, spans) were passed over."),
+            (self._redacted, "text_redacted", "{} with the text taken out by the gateway: sharing is unknown."),
+            (
+                self._bodies.beyond_text,
+                "beyond_text",
+                "{} with more than text: images, sounds and files count as a hash of them.",
+            ),
+        )
+        told = (
+            Caveat(code=code, text=text.format(f"{count:,} {'record' if count == 1 else 'records'}"))
+            for count, code, text in counted
+            if count
+        )
+        return (*((self._clock.note,) if self._clock.note else ()), *told)
 
     def read(self, record: bytes) -> tuple[Entry, ...]:
         tree = decoded(self._decoder, record, expected=EXPECTED)
-        body = body_in(tree)
+        present = self._present(tree)
+        if any(_is_other(tree[name]) for name in present.calls) or _is_step(tree):
+            self._other_calls += 1
+            return ()
+        body = body_in(tree, named=False)
         if body is None:
             raise Broken("no request's body", seen="an object without one", expected=EXPECTED)
-        answer = next((found for name in _ANSWERS if (found := _tree(tree.get(name)))), {})
-        usage = _tree(answer.get("usage")) or _tree(tree.get("usage")) or _tree(tree.get("usageDetails")) or tree
-        at = _first(tree, _TIMES)
-        owner = tree
-        if "metadata" in body or "metadata" in tree:
-            owner = {**(_tree(body.get("metadata")) or {}), **(_tree(tree.get("metadata")) or {}), **tree}
-        return (
-            Entry(
-                at_s=None if at is None else self._clock.seconds(at),
-                input_tokens=_count(usage, _INPUTS),
-                output_tokens=_count(usage, _OUTPUTS),
-                content=prompt_of(body),
-                session=_name(owner, _SESSIONS),
-                tenant=_name(owner, _TENANTS) or _name(body, ("user",)),
-                adapter=adapter_of(body),
-                model=_name(body, ("model",)) or _name(tree, ("model",)),
-                schema=schema_of(body),
-                took_s=self._took(tree, at),
-                tools=tools_of(body),
-                sampling=sampling_of(body),
-                answer_bytes=answer_bytes_of(answer),
-            ),
-        )
+        for name in present.parameters:
+            body = {**(_tree(tree[name]) or {}), **body}
+        return self._entries(tree, body, present)
 
-    def _took(self, tree: Tree, at: object) -> float | None:
-        for name in tree:
-            if name not in _TOOK:
-                continue
-            if isinstance(value := tree[name], int | float) and not isinstance(value, bool) and value >= 0:
+    def _entries(self, tree: Tree, body: Tree, present: _Present) -> tuple[Entry, ...]:
+        answer = next((found for name in present.answers if (found := _tree(tree[name]))), _NOTHING)
+        usage = _usage(tree, answer, present)
+        at = _first(tree, present.times)
+        owners = _owners(tree, body, present)
+        contents = self._contents(body)
+        alone = len(contents) == 1  # else tokens are counted for all of them together
+        output_tokens = _count(usage, _OUTPUTS) if alone else None
+        asked = self._bodies.asked_of(body)
+        entry = Entry(
+            at_s=None if at is None else self._clock.seconds(at),
+            input_tokens=_count(usage, _INPUTS) if alone else None,
+            output_tokens=output_tokens,
+            content=contents[0],
+            session=self._session(tree, owners, body, answer, present),
+            tenant=_named(tree, present.tenants, owners, _TENANTS),
+            adapter=asked.adapter,
+            model=_name(body, ("model",)) or _name(tree, ("model",)),
+            schema=asked.schema,
+            took_s=self._took(tree, at, present),
+            tools=tools_of(body),
+            sampling=asked.sampling,
+            answer_bytes=answer_bytes_of(answer) if alone and answer and output_tokens is None else None,
+        )
+        return tuple(_with(entry, content) for content in contents)
+
+    def _contents(self, body: Tree) -> tuple[Content, ...]:
+        if _is_redacted(body):
+            self._redacted += 1
+            return (None,)
+        contents = self._bodies.prompts_of(body)
+        self._ids += isinstance(contents[0], Blocks)
+        return contents
+
+    def _present(self, tree: Tree) -> _Present:
+        keys = tuple(tree)
+        present = self._shapes.get(keys)
+        if present is None:
+            present = _Present(*(tuple(name for name in names if name in tree) for names in _GROUPS))
+            if len(self._shapes) < _MOST_SHAPES:
+                self._shapes[keys] = present
+        return present
+
+    def _session(self, tree: Tree, owners: Sequence[Tree], body: Tree, answer: Tree, present: _Present) -> str | None:
+        """The conversation that is named, or the one of the answer that the request goes on from."""
+        session = _named(tree, present.sessions, owners, _SESSIONS)
+        if session is not None or ("input" not in body and not _is_generation(tree)):
+            return session
+        if isinstance(going_on := body.get("conversation"), dict):
+            return _name(going_on, ("id",))
+        before, made = body.get("previous_response_id"), answer.get("id")
+        if isinstance(before, str):
+            session = self._session_of.get(before, before)
+        if isinstance(made, str):
+            if len(self._session_of) >= _MOST_ANSWERS:
+                del self._session_of[next(iter(self._session_of))]
+            session = self._session_of[made] = session or made
+        return session or _name(tree, ("traceId",))
+
+    def _took(self, tree: Tree, at: object, present: _Present) -> float | None:
+        for name in present.took:
+            value = tree[name]
+            if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
                 return value * _TOOK[name]
-        end = _first(tree, _ENDS)
+        end = _first(tree, present.ends)
         if at is None or end is None:
             return None
-        if isinstance(at, str) and isinstance(end, str):
-            clock = Clock()
-            began = clock.seconds(at)
-            return max(0.0, clock.seconds(end) - began)
-        return None
+        try:
+            return max(0.0, self._clock.seconds(end) - self._clock.seconds(at))
+        except Broken:  # an end that is no time takes nothing from the rest
+            return None
+
+
+def _is_other(kind: object) -> bool:
+    """Whether a call is something else than a generation: embeddings, say."""
+    return isinstance(kind, str) and any(name in kind.casefold() for name in _OTHER_CALLS)
+
+
+def _is_step(tree: Tree) -> bool:
+    """Whether this is a step of a trace that is no generation."""
+    return "startTime" in tree and isinstance(tree.get("type"), str) and tree["type"] in _OTHER_OBSERVATIONS
+
+
+def _is_redacted(body: Tree) -> bool:
+    messages = body.get("messages")
+    if isinstance(messages, list) and messages and isinstance(messages[0], dict):
+        return bool(messages[0].get("content") == _REDACTED)
+    return _REDACTED in {said for said in (body.get("prompt"), body.get("input")) if isinstance(said, str)}
+
+
+def _usage(tree: Tree, answer: Tree, present: _Present) -> Tree:
+    """Where tokens are counted: in the answer, beside it, or in the record itself."""
+    found = _tree(answer.get("usage"))
+    return found or next((found for name in present.usage if (found := _tree(tree[name]))), tree)
+
+
+def _owners(tree: Tree, body: Tree, present: _Present) -> Sequence[Tree]:
+    """Who is named besides in the record itself: in its metadata, in the body's, and in the body."""
+    found = [_tree(tree[name]) for name in present.beside]
+    if body is not tree:
+        found += [_tree(body.get("metadata")), {name: body[name] for name in _IN_BODIES if name in body}]
+    return [owner for owner in found if owner]
+
+
+def _named(tree: Tree, present: Sequence[str], owners: Sequence[Tree], names: Sequence[str]) -> str | None:
+    found = _name(tree, present) if present else None
+    return found or next((name for owner in owners if (name := _name(owner, names)) is not None), None)
+
+
+def _with(entry: Entry, content: Content) -> Entry:
+    if content is entry.content and not isinstance(content, Blocks):
+        return entry
+    tokens = len(content.ids) if isinstance(content, Blocks) else entry.input_tokens
+    return msgspec.structs.replace(entry, content=content, input_tokens=tokens)
 
 
 def _first(tree: Tree, names: Sequence[str]) -> object:
-    for name in names:
-        if name in tree and isinstance(tree[name], str | int | float):
-            return tree[name]
-    return None
+    return next((tree[name] for name in names if isinstance(tree[name], str | int | float)), None)
 
 
 def _name(tree: Tree, names: Sequence[str]) -> str | None:

@@ -20,7 +20,7 @@ from unmoor.traffic.log import Grain
 from unmoor.traffic.readers.clock import Clock
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
 from unmoor.traffic.readers.json_lines import decoded
-from unmoor.traffic.readers.openai_body import sampling_of, schema_of
+from unmoor.traffic.readers.openai_body import Bodies
 from unmoor.traffic.readers.python_repr import literal, text_at
 
 _EXPECTED = '{"timestamp": time, "event": "request.finished", "obj": {"text": prompt}, "out": {"meta_info": {...}}}'
@@ -28,6 +28,7 @@ _LINE = re.compile(r"^\[[\d-]{10} [\d:]{8}[^\]]*\] (?:server_args=|Receive: obj=
 _FINISHED = re.compile(r"^\[([\d-]{10} [\d:]{8})[^\]]*\] Finish: obj=\w*\(")
 _TEXT = re.compile(r"\btext=(?=['\"])")
 _SAMPLING = re.compile(r"\bsampling_params=(\{.*?\}), ")
+_ADAPTER = re.compile(r"\blora_path='([^']+)'")
 _OUT = re.compile(r", out=(\{.*\})\s*$", re.DOTALL)
 
 
@@ -36,6 +37,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self._clock = Clock()
+        self._bodies = Bodies()
         self._decoder = msgspec.json.Decoder(dict[str, Any])
 
     @property
@@ -66,7 +68,7 @@ class _Reader:
         out = _OUT.search(line)
         if text is None or out is None:
             raise _without_text()
-        sampling = _SAMPLING.search(line)
+        sampling, adapter = _SAMPLING.search(line), _ADAPTER.search(line)
         told = literal(out[1])
         return (
             self._entry(
@@ -74,7 +76,7 @@ class _Reader:
                 text,
                 literal(sampling[1]) if sampling else None,
                 told if isinstance(told, dict) else {},
-                None,
+                adapter[1] if adapter else None,
             ),
         )
 
@@ -83,6 +85,7 @@ class _Reader:
         usage = out.get("meta_info")
         usage = usage if isinstance(usage, dict) else {}
         asked = sampling if isinstance(sampling, dict) else {}
+        settings = self._bodies.asked_of({**asked, "max_tokens": asked.get("max_new_tokens")})
         took = usage.get("e2e_latency")
         took_s = float(took) if isinstance(took, int | float) and took >= 0 else None
         return Entry(
@@ -91,9 +94,9 @@ class _Reader:
             output_tokens=_count(usage.get("completion_tokens")),
             content=Prompt(parts=(Part("", text),)),
             adapter=adapter if isinstance(adapter, str) else None,
-            schema=schema_of(asked),
+            schema=settings.schema,
             took_s=took_s,
-            sampling=sampling_of({**asked, "max_tokens": asked.get("max_new_tokens")}),
+            sampling=settings.sampling,
         )
 
 
