@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -119,3 +119,13 @@ class Traffic:
     def duration_s(self) -> float | None:
         """From the first arrival to the last, in seconds; None without times."""
         return float(self.arrival_s[-1] - self.arrival_s[0]) if self.timed else None
+
+    def first(self, count: int) -> Traffic:
+        """The first `count` requests to arrive, over the same tree; `features` stay those of the whole log."""
+        if count >= len(self):
+            return self
+        rows = ("arrival_s", "input_tokens", "output_tokens", "took_s", "node", "line")
+        names = ("session", "tenant", "adapter", "schema")
+        kept = {name: getattr(self, name)[:count] for name in rows}
+        coded = {name: replace(getattr(self, name), code=getattr(self, name).code[:count]) for name in names}
+        return replace(self, **kept, **coded)

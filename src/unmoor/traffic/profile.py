@@ -14,7 +14,7 @@ from unmoor.traffic.breakers.breaker import Breaker
 from unmoor.traffic.log import Names, Traffic, Whole
 from unmoor.traffic.log_asked import models_of, named_of, sampling_of, sessions_of, structured_of, tools_of
 from unmoor.traffic.log_shape import arrivals_of, concurrency_of, histograms_of, stretches_of, token_counts_of
-from unmoor.traffic.profile_doubts import doubts_of, once
+from unmoor.traffic.profile_doubts import doubts_of, of_part, once
 from unmoor.traffic.profile_question import REPLICAS, EngineBlocks, Fleet, Question, focus_of, grid
 from unmoor.traffic.reuse import HitCurve, curves_of, ideal, salt_of
 from unmoor.traffic.routing import ROUTINGS, replica_hits
@@ -31,6 +31,9 @@ from unmoor.traffic.traffic_report import (
 )
 
 SHARED_PREFIXES = 20
+SIMULATED = 100_000
+"""Replicas and concurrency are simulated for the first so many requests; each of a dozen simulations takes seconds."""
+
 _DRAWN = 120
 
 Curve = Callable[[int | None], HitCurve | None]
@@ -64,8 +67,11 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
     focus = focus_of(question, capacities, own)
     share = ideal(traffic)
     found = find(focus)
-    timeline = _over_time(traffic, question, focus, salt, curve)
-    replicas, of_routing = _replicas(traffic, question, focus, salt)
+    simulated = traffic.first(SIMULATED)
+    salt_there = None if salt is None else salt[:SIMULATED]
+    there = curve if simulated is traffic else curves_of(simulated, salt=salt_there)
+    timeline = _over_time(simulated, question, focus, salt_there, there)
+    replicas, of_routing = _replicas(simulated, question, focus, salt_there)
     return TrafficReport(
         requests=len(traffic),
         skipped_lines=traffic.skipped_lines,
@@ -80,7 +86,9 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
         replicas=replicas,
         shared_prefixes=_shared(traffic),
         breakers=_breakers(traffic, found.breakers, focus),
-        caveats=once((*traffic.caveats, *doubts_of(traffic, timeline), *of_routing, *found.caveats)),
+        caveats=once(
+            (*traffic.caveats, *doubts_of(traffic, timeline), *of_part(traffic, simulated), *of_routing, *found.caveats)
+        ),
         source=traffic.source,
         format=traffic.format,
         fingerprint=traffic.fingerprint,

@@ -26,6 +26,14 @@ def doubts_of(traffic: Traffic, timeline: OverTime | None) -> tuple[Caveat, ...]
     )
 
 
+def of_part(traffic: Traffic, simulated: Traffic) -> tuple[Caveat, ...]:
+    """That only the beginning of a long log was simulated."""
+    if len(simulated) == len(traffic):
+        return ()
+    text = f"Concurrency and replicas were simulated for the first {len(simulated):,} of {len(traffic):,} requests."
+    return _caveat("simulated_part", text)
+
+
 def _of_grain(grain: Grain | None) -> tuple[Caveat, ...]:
     if grain is None:
         return _caveat("content_unknown", "The source says nothing of content: prefix overlap is unknown, not zero.")
