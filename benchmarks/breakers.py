@@ -20,7 +20,7 @@ from breakers_logs import Case, cases
 from unmoor.traffic.breakers import Watch
 from unmoor.traffic.breakers.kinds import KINDS
 from unmoor.traffic.entry import Prompt
-from unmoor.traffic.pieces import BytesCutter
+from unmoor.traffic.text.pieces import BytesCutter
 
 KEY = bytes(32)  # the same for every log: the figures are to come out the same again
 

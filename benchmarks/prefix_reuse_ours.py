@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from prefix_reuse_peers import BLOCK, CAPACITIES, FINE, ONE_CAPACITY, Clock, Job, Told, parsed, run_one, tokens_of
 
-from unmoor.traffic import reuse
 from unmoor.traffic.entry import Blocks
 from unmoor.traffic.readers.chains import Chains
-from unmoor.traffic.stack_distance import CacheRule
+from unmoor.traffic.reuse import curve as reuse
+from unmoor.traffic.reuse.stack_distance import CacheRule
 from unmoor.traffic.tree import TreeBuilder
 
 _BATCH_BLOCKS = 65_536  # as the reader's

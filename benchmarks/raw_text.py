@@ -1,7 +1,7 @@
 """From raw text to a whole log, without a tokenizer, beside the physical floor: the same bytes read and hashed once.
 
 Makes a log of OpenAI-format chats, reads it as `unmoor profile` does, and sets the CPU against reading the same bytes
-once, in chunks of 256 KiB into one buffer, and hashing them once: with the piece hash of `unmoor.traffic.pieces` alone
+once, in chunks of 256 KiB into one buffer, and hashing them once: with the hash of `unmoor.traffic.text.pieces` alone
 (pieces of 64 bytes, each word mixed as splitmix64 does, summed under a key), with SHA-256 alone, and with both, which
 is what reading a log computes. One process, one core; the ways take turns, five times. With a model's folder, it also
 reads a tenth of the log by that tokenizer, and says what bytes get wrong.
@@ -23,8 +23,8 @@ from pathlib import Path
 
 from unmoor.cli.log_cutter import cutter_for
 from unmoor.cli.plan_files import open_traffic
-from unmoor.traffic.pieces import BytesCutter
-from unmoor.traffic.reuse import ideal
+from unmoor.traffic.reuse.curve import ideal
+from unmoor.traffic.text.pieces import BytesCutter
 from unmoor.traffic.words import WORDS
 
 _CHUNK = 256 * 1024  # the fastest of 16 KiB to 4 MiB

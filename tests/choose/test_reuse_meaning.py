@@ -9,12 +9,12 @@ from unmoor.choose.reuse_meaning import engine_blocks, meaning_of, plan_fleets, 
 from unmoor.core.plan import Plan, SyntheticTraffic
 from unmoor.core.plan_text import read_plan
 from unmoor.traffic.log import Traffic
-from unmoor.traffic.profile import profile_log
-from unmoor.traffic.profile_question import Question
+from unmoor.traffic.profile.profile_log import profile_log
+from unmoor.traffic.profile.question import Question
+from unmoor.traffic.profile.report import Meaning, TrafficReport
 from unmoor.traffic.readers import read_traffic
-from unmoor.traffic.reuse import HitRate
+from unmoor.traffic.reuse.curve import HitRate
 from unmoor.traffic.synthesis import synthesise, to_jsonl
-from unmoor.traffic.traffic_report import Meaning, TrafficReport
 
 ROOT = Path(__file__).parent.parent.parent
 

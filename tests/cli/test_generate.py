@@ -13,7 +13,7 @@ from unmoor.cli.generate import command
 from unmoor.core.errors import PlanError, TrafficError, UsageError
 from unmoor.traffic.fingerprint import write
 from unmoor.traffic.readers import read_traffic
-from unmoor.traffic.reuse import ideal
+from unmoor.traffic.reuse.curve import ideal
 
 AGENTS = Path(__file__).parent.parent.parent / "examples" / "agents"
 SMALL = "requests = 3\nrate_rps = 2\ninput_tokens = 20\noutput_tokens = 5\n"

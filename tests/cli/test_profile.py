@@ -18,15 +18,15 @@ from unmoor.cli.profile import command
 from unmoor.cli.token_count import token_count
 from unmoor.core.plan import SyntheticTraffic
 from unmoor.core.traffic import TokenCounts
-from unmoor.traffic import traffic_report
 from unmoor.traffic.breakers.breaker import Place
 from unmoor.traffic.breakers.kinds import KINDS
 from unmoor.traffic.log import Grain
+from unmoor.traffic.profile import report as traffic_report
+from unmoor.traffic.profile.report import TrafficReport
 from unmoor.traffic.readers import FORMATS
 from unmoor.traffic.readers.unmoor_jsonl import Header
-from unmoor.traffic.reuse import HitRate
-from unmoor.traffic.timeline import Window
-from unmoor.traffic.traffic_report import TrafficReport
+from unmoor.traffic.reuse.curve import HitRate
+from unmoor.traffic.reuse.timeline import Window
 
 ROOT = Path(__file__).parent.parent.parent
 AGENTS = ROOT / "examples" / "agents" / "traffic.jsonl"

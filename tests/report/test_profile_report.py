@@ -14,11 +14,11 @@ from unmoor.report import profile_page, profile_text
 from unmoor.report.profile_bars import prefix_bars
 from unmoor.report.profile_words import percent, rate_words, seconds, tokens_short
 from unmoor.traffic.breakers import Place
-from unmoor.traffic.profile import dense_curves, profile_log
-from unmoor.traffic.profile_question import Question
+from unmoor.traffic.profile.profile_log import dense_curves, profile_log
+from unmoor.traffic.profile.question import Question
+from unmoor.traffic.profile.report import BreakerFound, CurvePoint, PrefixShared, TrafficReport
 from unmoor.traffic.readers import read_traffic
-from unmoor.traffic.reuse import HitRate
-from unmoor.traffic.traffic_report import BreakerFound, CurvePoint, PrefixShared, TrafficReport
+from unmoor.traffic.reuse.curve import HitRate
 
 ROOT = Path(__file__).parent.parent.parent
 AGENTS = ROOT / "examples" / "agents"

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from unmoor.traffic.stack_distance import CacheRule
+from unmoor.traffic.reuse.stack_distance import CacheRule
 from unmoor.traffic.tree import PromptTree, TreeBuilder
 
 Prompt = Sequence[Hashable]

@@ -20,9 +20,9 @@ from unmoor.traffic.breakers import Breaker, Watch
 from unmoor.traffic.breakers.kinds import KINDS
 from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.entry import Blocks, Entry, Part, Prompt
-from unmoor.traffic.pieces import BytesCutter
 from unmoor.traffic.readers.contract import Cut
-from unmoor.traffic.tokens import tokenizer_cutter
+from unmoor.traffic.text.pieces import BytesCutter
+from unmoor.traffic.text.tokens import tokenizer_cutter
 
 _T = TypeVar("_T")
 

@@ -7,8 +7,8 @@ from datetime import date
 import pytest
 
 from unmoor.core.errors import UsageError
-from unmoor.traffic.chat_template import ChatTemplate
 from unmoor.traffic.entry import Part, Prompt
+from unmoor.traffic.text.chat_template import ChatTemplate
 
 
 def rendered(source: str, *messages: Mapping[str, object], tools: Sequence[object] = ()) -> str | None:

@@ -21,12 +21,12 @@ from unmoor.traffic.coarsening import quantised
 from unmoor.traffic.entry import Prompt as Text
 from unmoor.traffic.fingerprint import write
 from unmoor.traffic.log import BreakerShare, Features, Grain, Names, Traffic
-from unmoor.traffic.profile import profile_log
-from unmoor.traffic.profile_question import EngineBlocks, Question
+from unmoor.traffic.profile.profile_log import profile_log
+from unmoor.traffic.profile.question import EngineBlocks, Question
+from unmoor.traffic.profile.report import TrafficReport
 from unmoor.traffic.readers import read_traffic
 from unmoor.traffic.readers.contract import Cut
-from unmoor.traffic.reuse import curve_of, salt_of
-from unmoor.traffic.traffic_report import TrafficReport
+from unmoor.traffic.reuse.curve import curve_of, salt_of
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(32)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unmoor.traffic.profile import SIMULATED, profile_log
-from unmoor.traffic.profile_question import Question
+from unmoor.traffic.profile.profile_log import SIMULATED, profile_log
+from unmoor.traffic.profile.question import Question
 from unmoor.traffic.readers import read_traffic
 
 

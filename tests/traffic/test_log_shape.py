@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmoor.traffic.log import Traffic
-from unmoor.traffic.log_asked import named_of, sampling_of, sessions_of, structured_of, tools_of
-from unmoor.traffic.log_shape import arrivals_of, concurrency_of, histogram, stretches_of, token_counts_of
+from unmoor.traffic.profile.log_asked import named_of, sampling_of, sessions_of, structured_of, tools_of
+from unmoor.traffic.profile.log_shape import arrivals_of, concurrency_of, histogram, stretches_of, token_counts_of
 from unmoor.traffic.readers import read_traffic
 
 

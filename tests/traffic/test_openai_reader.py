@@ -9,9 +9,9 @@ import pytest
 from unmoor.core.errors import TrafficError
 from unmoor.traffic.entry import Entry
 from unmoor.traffic.log import Grain, Traffic
-from unmoor.traffic.pieces import BytesCutter
 from unmoor.traffic.readers import read_traffic
-from unmoor.traffic.reuse import ideal
+from unmoor.traffic.reuse.curve import ideal
+from unmoor.traffic.text.pieces import BytesCutter
 
 ROOT = Path(__file__).parent.parent.parent
 CHAT: dict[str, Any] = {

@@ -16,7 +16,7 @@ from unmoor.core.traffic import Request, Segment, Workload
 from unmoor.traffic.conversion import traffic_of
 from unmoor.traffic.overlap import prefix_overlap
 from unmoor.traffic.readers import read_traffic
-from unmoor.traffic.reuse import curve_of, curves_of, hit_curve, ideal, salt_of
+from unmoor.traffic.reuse.curve import curve_of, curves_of, hit_curve, ideal, salt_of
 
 Prompt = Sequence[tuple[str, int]]
 Row = dict[str, Any]

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmoor.traffic.entry import Part, Prompt
-from unmoor.traffic.pieces import PIECE_BYTES, BytesCutter
 from unmoor.traffic.readers import read_traffic
 from unmoor.traffic.readers.contract import Cut
+from unmoor.traffic.text.pieces import PIECE_BYTES, BytesCutter
 
 texts = st.text(max_size=300)  # half a surrogate pair among them: a log's JSON can hold one
 contents = st.lists(st.binary(max_size=300), max_size=8)

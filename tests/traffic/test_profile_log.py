@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from unmoor.core.plan import SyntheticTraffic
 from unmoor.traffic.log import Traffic
-from unmoor.traffic.profile import dense_curves, profile_log
-from unmoor.traffic.profile_question import EngineBlocks, Fleet, Question, grid
+from unmoor.traffic.profile.profile_log import dense_curves, profile_log
+from unmoor.traffic.profile.question import EngineBlocks, Fleet, Question, grid
 from unmoor.traffic.readers import read_traffic
-from unmoor.traffic.reuse import curve_of
+from unmoor.traffic.reuse.curve import curve_of
 from unmoor.traffic.synthesis import synthesise, to_jsonl
 
 CONTRACT = (

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pool_simulation import hit_tokens, tree_of
 
-from unmoor.traffic.parting import parting_later
-from unmoor.traffic.reuse import curve_by_rule
-from unmoor.traffic.runs import heavy_paths, runs_of
-from unmoor.traffic.stack_distance import CacheRule, smaller_before
+from unmoor.traffic.reuse.curve import curve_by_rule
+from unmoor.traffic.reuse.parting import parting_later
+from unmoor.traffic.reuse.runs import heavy_paths, runs_of
+from unmoor.traffic.reuse.stack_distance import CacheRule, smaller_before
 
 
 @st.composite

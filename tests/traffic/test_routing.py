@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmoor.traffic import routing
 from unmoor.traffic.log import UNKNOWN, Features, Grain, Names, Traffic
-from unmoor.traffic.reuse import curve_of
-from unmoor.traffic.routing import ROUTINGS, ReplicaHits, Routing, deal, replica_hits
-from unmoor.traffic.timeline import Service
+from unmoor.traffic.reuse import routing
+from unmoor.traffic.reuse.curve import curve_of
+from unmoor.traffic.reuse.routing import ROUTINGS, ReplicaHits, Routing, deal, replica_hits
+from unmoor.traffic.reuse.timeline import Service
 from unmoor.traffic.tree import TreeBuilder
 
 SERVICE = Service(prefill_tps=1.0, tpot_s=1.0)

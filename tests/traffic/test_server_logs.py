@@ -8,8 +8,8 @@ import pytest
 from unmoor.core.errors import TrafficError
 from unmoor.traffic.entry import Entry, Prompt
 from unmoor.traffic.log import Traffic
-from unmoor.traffic.pieces import BytesCutter
 from unmoor.traffic.readers import read_traffic
+from unmoor.traffic.text.pieces import BytesCutter
 
 PARAMS = "SamplingParams(n=1, presence_penalty=0.0, temperature=0.7, top_p=0.95, seed=None, max_tokens=64)"
 BANNER = "(APIServer pid=7) INFO 11-30 09:00:00 [api_server.py:1] Starting vLLM server on http://0.0.0.0:8000"

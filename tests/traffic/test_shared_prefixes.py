@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from unmoor.core.traffic import Request, Segment, Workload
 from unmoor.traffic.conversion import traffic_of
-from unmoor.traffic.reuse import ideal
-from unmoor.traffic.shared_prefixes import top
+from unmoor.traffic.reuse.curve import ideal
+from unmoor.traffic.reuse.shared_prefixes import top
 
 
 def log_of(*texts: str, block: int | None = 1) -> Workload:

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmoor.traffic.block_pool import BlockPool
 from unmoor.traffic.log import UNKNOWN, Features, Grain, Names, Traffic
 from unmoor.traffic.readers import read_traffic
-from unmoor.traffic.reuse import curve_of
-from unmoor.traffic.timeline import Service, Timeline, simulate
+from unmoor.traffic.reuse.block_pool import BlockPool
+from unmoor.traffic.reuse.curve import curve_of
+from unmoor.traffic.reuse.timeline import Service, Timeline, simulate
 from unmoor.traffic.tree import TreeBuilder
 
 AT_ONCE = Service(prefill_tps=math.inf, tpot_s=0.0)

@@ -12,7 +12,7 @@ from unmoor.cli.log_cutter import cutter_for
 from unmoor.core.errors import UsageError
 from unmoor.traffic.entry import Part, Prompt
 from unmoor.traffic.readers import read_traffic
-from unmoor.traffic.tokens import tokenizer_cutter
+from unmoor.traffic.text.tokens import tokenizer_cutter
 from unmoor.traffic.words import WORDS
 
 TEMPLATE = (

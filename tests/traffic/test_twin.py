@@ -18,7 +18,7 @@ from unmoor.measure.replay import replay
 from unmoor.traffic.fingerprint import write
 from unmoor.traffic.log import Traffic
 from unmoor.traffic.readers import read_traffic
-from unmoor.traffic.reuse import curve_of, salt_of
+from unmoor.traffic.reuse.curve import curve_of, salt_of
 from unmoor.traffic.synthesis import to_jsonl
 from unmoor.traffic.twin import twin_of
 from unmoor.traffic.words import WORDS, prompt_text

@@ -14,10 +14,10 @@ from unmoor.core.hardware import THIS_MACHINE, layouts
 from unmoor.core.plan import CandidatePlan, Plan
 from unmoor.engines.registry import engine, engine_names
 from unmoor.traffic.log import Traffic
-from unmoor.traffic.profile import salt_by
-from unmoor.traffic.profile_question import EngineBlocks, Fleet
-from unmoor.traffic.reuse import HitCurve, HitRate, curve_of
-from unmoor.traffic.traffic_report import EngineReuse, Expected, Meaning, TrafficReport
+from unmoor.traffic.profile.profile_log import salt_by
+from unmoor.traffic.profile.question import EngineBlocks, Fleet
+from unmoor.traffic.profile.report import EngineReuse, Expected, Meaning, TrafficReport
+from unmoor.traffic.reuse.curve import HitCurve, HitRate, curve_of
 
 MARGIN = 0.05
 """The share within which a difference is a tie, where no plan says: a plan's own default."""

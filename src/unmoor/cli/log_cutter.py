@@ -23,11 +23,11 @@ def cutter_for(tokenizer: Path | None) -> Cutter:
     tokenizer alone. Raises UsageError for a path that holds none.
     """
     if tokenizer is None:
-        from unmoor.traffic.pieces import BytesCutter
+        from unmoor.traffic.text.pieces import BytesCutter
 
         return BytesCutter(secrets.token_bytes(_KEY_BYTES))
     from unmoor.cli.plan_files import read_file, shown
-    from unmoor.traffic.tokens import tokenizer_cutter
+    from unmoor.traffic.text.tokens import tokenizer_cutter
 
     folder = tokenizer.is_dir()
     file = tokenizer / "tokenizer.json" if folder else tokenizer

@@ -18,9 +18,9 @@ from unmoor.core.plan_text import read_plan
 from unmoor.core.traffic import Workload
 from unmoor.traffic.conversion import workload_of
 from unmoor.traffic.log import Traffic
-from unmoor.traffic.pieces import BytesCutter
 from unmoor.traffic.readers import Cutter, LogFile, Source, Watch, read_traffic
 from unmoor.traffic.synthesis import synthesise
+from unmoor.traffic.text.pieces import BytesCutter
 
 STANDARD_INPUT = "-"
 _KEY_BYTES = 32

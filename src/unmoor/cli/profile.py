@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from unmoor.core.plan import Plan
     from unmoor.traffic.breakers import Watch
     from unmoor.traffic.log import Traffic
-    from unmoor.traffic.profile import FindBreakers
+    from unmoor.traffic.profile.profile_log import FindBreakers
+    from unmoor.traffic.profile.report import CurvePoint, TrafficReport
     from unmoor.traffic.readers import Cutter
-    from unmoor.traffic.traffic_report import CurvePoint, TrafficReport
 
 BYTES_PER_TOKEN = 4.0
 """Where the log tells no ratio, as for its own conversion."""
@@ -67,8 +67,8 @@ def command(
     from unmoor.cli.log_cutter import cutter_for
     from unmoor.cli.plan_files import open_plan, open_traffic
     from unmoor.traffic.breakers import Watch
-    from unmoor.traffic.profile import dense_curves, profile_log
-    from unmoor.traffic.profile_question import Question
+    from unmoor.traffic.profile.profile_log import dense_curves, profile_log
+    from unmoor.traffic.profile.question import Question
 
     _refuse_key_alone(key_file, fingerprint)
     told = open_plan(plan)[0] if plan else None
@@ -107,7 +107,7 @@ def _refuse_key_alone(key_file: Path | None, fingerprint: Path | None) -> None:
 
 def _finder(watch: Watch, cutter: Cutter, traffic: Traffic, *, show_text: bool) -> FindBreakers:
     """What looks for what ruins sharing in the text that `watch` kept, and says how far it looked."""
-    from unmoor.traffic.profile import Findings
+    from unmoor.traffic.profile.profile_log import Findings
 
     def find(kv_tokens: int | None) -> Findings:
         ratio = traffic.grain.bytes_per_token if traffic.grain else None

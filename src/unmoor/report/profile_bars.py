@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from unmoor.report.profile_words import percent, rate_words, routings_of, tokens_short
-from unmoor.traffic.traffic_report import PrefixShared, ReplicaRate, TrafficReport
+from unmoor.traffic.profile.report import PrefixShared, ReplicaRate, TrafficReport
 
 
 class Bar(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import msgspec
 
 from unmoor.report.profile_words import rate_words, seconds, tokens_short
 from unmoor.report.words import name_of
-from unmoor.traffic.traffic_report import Bin, CurvePoint, Stretch, TrafficReport
+from unmoor.traffic.profile.report import Bin, CurvePoint, Stretch, TrafficReport
 
 WIDTH, HEIGHT = 480, 240
 _LEFT, _RIGHT, _TOP, _FLOOR = 52, 26, 12, 196

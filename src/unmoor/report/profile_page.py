@@ -26,7 +26,7 @@ from unmoor.report.profile_words import (
     tokens_short,
 )
 from unmoor.report.words import name_of
-from unmoor.traffic.traffic_report import CurvePoint, TrafficReport
+from unmoor.traffic.profile.report import CurvePoint, TrafficReport
 
 
 def render(report: TrafficReport, curves: Mapping[str, Sequence[CurvePoint]]) -> str:

@@ -23,7 +23,7 @@ from unmoor.report.profile_words import (
     tokens_short,
 )
 from unmoor.report.words import name_of
-from unmoor.traffic.traffic_report import CurvePoint, Meaning, ReplicaRate, TrafficReport
+from unmoor.traffic.profile.report import CurvePoint, Meaning, ReplicaRate, TrafficReport
 
 _COLUMNS = 5
 _PREFIXES = 5

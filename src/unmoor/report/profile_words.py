@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from unmoor.core.plural import plural
 from unmoor.core.traffic import TokenCounts
 from unmoor.traffic.breakers.breaker import Place
-from unmoor.traffic.reuse import HitRate
-from unmoor.traffic.traffic_report import (
+from unmoor.traffic.profile.report import (
     BreakerFound,
     CurvePoint,
     Expected,
@@ -19,6 +18,7 @@ from unmoor.traffic.traffic_report import (
     Structured,
     TrafficReport,
 )
+from unmoor.traffic.reuse.curve import HitRate
 
 _SCALES = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 _LISTED = 4

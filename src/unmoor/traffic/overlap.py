@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unmoor.core.traffic import Workload
 from unmoor.traffic.conversion import traffic_of
-from unmoor.traffic.reuse import ideal
+from unmoor.traffic.reuse.curve import ideal
 
 
 def prefix_overlap(workload: Workload) -> float | None:

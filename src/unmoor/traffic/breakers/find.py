@@ -13,7 +13,7 @@ from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.breakers.spelled import spelled
 from unmoor.traffic.entry import Prompt
 from unmoor.traffic.readers.contract import Cutter
-from unmoor.traffic.reuse import hit_curve
+from unmoor.traffic.reuse.curve import hit_curve
 from unmoor.traffic.tree import TreeBuilder
 
 BATCH = 256  # prompts cut at once

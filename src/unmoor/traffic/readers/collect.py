@@ -213,7 +213,7 @@ def _unlike_the_first(what: str, *, lacking: bool) -> Broken:
 
 
 def _by_bytes() -> Cutter:
-    from unmoor.traffic.pieces import BytesCutter  # noqa: PLC0415 - it imports this package's contract
+    from unmoor.traffic.text.pieces import BytesCutter  # noqa: PLC0415 - it imports this package's contract
 
     return BytesCutter(b"")
 

@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
-from unmoor.traffic.block_pool import BlockPaths, BlockPool, prompt_tokens, rule_for, served_tokens
 from unmoor.traffic.log import Real, Traffic, Whole
-from unmoor.traffic.reuse import engine_rule
-from unmoor.traffic.stack_distance import CacheRule
+from unmoor.traffic.reuse.block_pool import BlockPaths, BlockPool, prompt_tokens, rule_for, served_tokens
+from unmoor.traffic.reuse.curve import engine_rule
+from unmoor.traffic.reuse.stack_distance import CacheRule
 
 NO_RUNS: tuple[list[int], list[int]] = ([], [])
 

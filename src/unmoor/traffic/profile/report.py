@@ -11,8 +11,8 @@ from unmoor.core.evidence import Caveat
 from unmoor.core.traffic import TokenCounts
 from unmoor.traffic.breakers.breaker import Place
 from unmoor.traffic.log import Grain
-from unmoor.traffic.reuse import HitRate
-from unmoor.traffic.timeline import Window
+from unmoor.traffic.reuse.curve import HitRate
+from unmoor.traffic.reuse.timeline import Window
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):

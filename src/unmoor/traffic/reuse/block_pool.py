@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from unmoor.traffic.log import Grain, Traffic, Whole
-from unmoor.traffic.reuse import engine_rule, trace_rule
-from unmoor.traffic.stack_distance import CacheRule
+from unmoor.traffic.reuse.curve import engine_rule, trace_rule
+from unmoor.traffic.reuse.stack_distance import CacheRule
 from unmoor.traffic.tree import ROOT, PromptTree
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from unmoor.core.traffic import TokenCounts
 from unmoor.traffic.log import Real, Traffic, Whole
-from unmoor.traffic.traffic_report import Arrivals, Bin, Concurrency, Histograms, Spread, Stretch
+from unmoor.traffic.profile.report import Arrivals, Bin, Concurrency, Histograms, Spread, Stretch
 
 _GAPS_FOR_BURSTINESS = 2
 _BINS_A_DECADE = 6

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.traffic.log import Names, Real, Traffic
-from unmoor.traffic.log_shape import counts_by_code, spread_of
-from unmoor.traffic.traffic_report import Count, Named, Sessions, Structured
+from unmoor.traffic.profile.log_shape import counts_by_code, spread_of
+from unmoor.traffic.profile.report import Count, Named, Sessions, Structured
 
 SHOWN = 10
 """How many names are listed; how many there are is said beside it."""

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from unmoor.core.errors import UsageError
 from unmoor.core.evidence import Caveat
-from unmoor.traffic.chat_template import ChatTemplate
 from unmoor.traffic.entry import Prompt
 from unmoor.traffic.readers.chains import mixed
 from unmoor.traffic.readers.contract import Cut
+from unmoor.traffic.text.chat_template import ChatTemplate
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from unmoor.traffic.reuse import HitCurve
-from unmoor.traffic.timeline import Service
+from unmoor.traffic.reuse.curve import HitCurve
+from unmoor.traffic.reuse.timeline import Service
 
 ASSUMED_SERVICE = Service(prefill_tps=8000.0, tpot_s=0.025)
 """How fast a replica is taken to be where the log says not: the order of a 70B-class model at FP8 on 4 H100."""

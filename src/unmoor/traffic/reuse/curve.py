@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.traffic.log import Names, Traffic
-from unmoor.traffic.parting import parting_later
-from unmoor.traffic.runs import NEVER, Runs, Whole, runs_of
-from unmoor.traffic.stack_distance import CacheRule, Reuses, reuses_of
+from unmoor.traffic.reuse.parting import parting_later
+from unmoor.traffic.reuse.runs import NEVER, Runs, Whole, runs_of
+from unmoor.traffic.reuse.stack_distance import CacheRule, Reuses, reuses_of
 from unmoor.traffic.tree import PromptTree
 
 _AT_ONCE = 1 << 18

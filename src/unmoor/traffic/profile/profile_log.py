@@ -12,15 +12,11 @@ from unmoor.core.errors import TrafficError
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.breakers.breaker import Breaker
 from unmoor.traffic.log import Names, Traffic, Whole
-from unmoor.traffic.log_asked import models_of, named_of, sampling_of, sessions_of, structured_of, tools_of
-from unmoor.traffic.log_shape import arrivals_of, concurrency_of, histograms_of, stretches_of, token_counts_of
-from unmoor.traffic.profile_doubts import doubts_of, of_part, once
-from unmoor.traffic.profile_question import REPLICAS, EngineBlocks, Fleet, Question, focus_of, grid
-from unmoor.traffic.reuse import HitCurve, curves_of, ideal, salt_of
-from unmoor.traffic.routing import ROUTINGS, replica_hits
-from unmoor.traffic.shared_prefixes import top
-from unmoor.traffic.timeline import simulate
-from unmoor.traffic.traffic_report import (
+from unmoor.traffic.profile.doubts import doubts_of, of_part, once
+from unmoor.traffic.profile.log_asked import models_of, named_of, sampling_of, sessions_of, structured_of, tools_of
+from unmoor.traffic.profile.log_shape import arrivals_of, concurrency_of, histograms_of, stretches_of, token_counts_of
+from unmoor.traffic.profile.question import REPLICAS, EngineBlocks, Fleet, Question, focus_of, grid
+from unmoor.traffic.profile.report import (
     BreakerFound,
     CurvePoint,
     EngineReuse,
@@ -29,6 +25,10 @@ from unmoor.traffic.traffic_report import (
     ReplicaRate,
     TrafficReport,
 )
+from unmoor.traffic.reuse.curve import HitCurve, curves_of, ideal, salt_of
+from unmoor.traffic.reuse.routing import ROUTINGS, replica_hits
+from unmoor.traffic.reuse.shared_prefixes import top
+from unmoor.traffic.reuse.timeline import simulate
 
 SHARED_PREFIXES = 20
 SIMULATED = 100_000

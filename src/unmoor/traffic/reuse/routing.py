@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
-from unmoor.traffic.block_pool import BlockPaths, BlockPool, prompt_tokens, rule_for
 from unmoor.traffic.log import UNKNOWN, Names, Small, Traffic
-from unmoor.traffic.reuse import HitCurve, HitRate, curve_of
-from unmoor.traffic.stack_distance import CacheRule
-from unmoor.traffic.timeline import Service
+from unmoor.traffic.reuse.block_pool import BlockPaths, BlockPool, prompt_tokens, rule_for
+from unmoor.traffic.reuse.curve import HitCurve, HitRate, curve_of
+from unmoor.traffic.reuse.stack_distance import CacheRule
+from unmoor.traffic.reuse.timeline import Service
 from unmoor.traffic.tree import PromptTree
 
 Routing = Literal["round-robin", "least-loaded", "session-sticky", "prefix-aware"]

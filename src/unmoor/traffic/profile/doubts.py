@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.log import Grain, Traffic
-from unmoor.traffic.traffic_report import OverTime
+from unmoor.traffic.profile.report import OverTime
 
 
 def once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from unmoor.traffic.log import Traffic
-from unmoor.traffic.runs import Whole, runs_of, walks
+from unmoor.traffic.reuse.runs import Whole, runs_of, walks
 from unmoor.traffic.tree import ROOT, PromptTree
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unmoor.traffic.runs import NEVER, Column, Runs, Whole
+from unmoor.traffic.reuse.runs import NEVER, Column, Runs, Whole
 
 
 @dataclass(frozen=True, slots=True)
