@@ -201,3 +201,16 @@ def test_the_example_of_a_gateways_log_is_read_whole() -> None:
     assert (traffic.format, len(traffic), traffic.skipped_lines) == ("openai", 132, 0)
     assert traffic.grain is not None
     assert traffic.grain.ratio_measured
+
+
+@pytest.mark.parametrize("kept", ["{}", "[]", "words"])
+def test_messages_that_are_no_messages_are_broken_or_one_prompt_but_never_a_crash(kept: str) -> None:
+    """LiteLLM's spend logs hold "{}" where it does not keep the text."""
+    row = {"startTime": "2026-11-30T09:00:05Z", "messages": kept, "proxy_server_request": "{}", "prompt_tokens": 3}
+    whole = row | {"messages": json.dumps([{"role": "user", "content": "Hello"}])}
+    if kept == "words":
+        _, entries = read(whole, row)
+        assert [entry.input_tokens for entry in entries] == [3, 3]
+    else:
+        with pytest.raises(TrafficError, match=r"no request's body|an empty prompt"):
+            read(whole, row)

@@ -113,3 +113,26 @@ def test_a_pickled_dump_is_refused_unread() -> None:
         read_traffic(pickle.dumps([{"text": "secret"}], protocol=4), where="dump.pkl")
     assert "a Python pickle" in str(raised.value)
     assert "secret" not in str(raised.value)
+
+
+def test_prompts_that_a_server_cuts_before_it_quotes_them_are_broken() -> None:
+    told = "(APIServer pid=7) INFO 11-30 09:00:00 [utils.py:1] non-default args: {'model': 'm', 'max_log_len': 6}"
+    _, (whole,) = read(BANNER, told, *now(1, "short"))
+    assert text_of(whole) == "short"
+    with pytest.raises(TrafficError, match="cut off") as raised:
+        read(BANNER, told, *now(1, "secret"))
+    assert "secret" not in str(raised.value)
+
+
+def test_prompts_that_lost_their_middle_are_broken() -> None:
+    cut = "s" * 1024 + "..." + "t" * 1024
+    asked = {"timestamp": "2026-11-30T09:00:05", "event": "request.finished", "rid": "1", "obj": {"text": cut}}
+    as_json = json.dumps(asked | {"out": {"meta_info": {"prompt_tokens": 900}}})
+    as_text = (
+        "[2026-11-30 09:00:05] Finish: obj=GenerateReqInput(rid='1', text='ssss' ... 'tttt', lora_path=None), "
+        "out={'meta_info': {'prompt_tokens': 900}}"
+    )
+    for line in (as_json, as_text):
+        with pytest.raises(TrafficError, match="cut off") as raised:
+            read(line)
+        assert "ssss" not in str(raised.value)

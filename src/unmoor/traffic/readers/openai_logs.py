@@ -109,10 +109,11 @@ def body_in(record: Tree, *, named: bool = True) -> Tree | None:
     said = record.get("messages", record.get("input") if _is_generation(record) else None)
     if isinstance(said, dict):
         return said if is_body(said) else None
-    if isinstance(said, str | list):
+    if isinstance(said, str | list) and _tree(said) is None:  # LiteLLM writes "{}" for text that it does not keep
         listed = _list(said)
         key = "messages" if isinstance(listed, list) and listed and isinstance(listed[0], dict) else "prompt"
-        told = {name: value for name, value in record.items() if name != "input"} | {key: listed}
+        taken = {"input", "messages"} if isinstance(said, str) else {"input"}
+        told = {name: value for name, value in record.items() if name not in taken} | {key: listed}
         return told if is_body(told, named=False) else None
     return None
 
@@ -129,7 +130,8 @@ def _tree(value: object) -> dict[str, Any] | None:
 
 
 def _list(value: object) -> object:
-    return (_parsed(value) or value) if isinstance(value, str) and value.startswith("[") else value
+    listed = _parsed(value) if isinstance(value, str) and value.startswith("[") else value
+    return value if listed is None else listed
 
 
 def _parsed(text: str) -> object:

@@ -3,7 +3,8 @@
 A request is one line when it is finished, with its usage and how long it took; lines about anything else, its arrival
 among them, are passed over. `--log-requests-format json` gives {"timestamp", "event": "request.finished", "rid", "obj",
 "out"}; else a line is "[TIME] Finish: obj=GenerateReqInput(...), out={...}". Folders of pickled dumps are not read: a
-pickle runs what is in it.
+pickle runs what is in it. At level 2, which it starts with, a text beyond 2,048 characters loses its middle, and a
+request with such a prompt is broken (read in sglang 0.5.23, srt/utils/request_logger.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from unmoor.traffic.readers.clock import Clock
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
 from unmoor.traffic.readers.json_lines import decoded
 from unmoor.traffic.readers.openai_body import Bodies
-from unmoor.traffic.readers.python_repr import literal, text_at
+from unmoor.traffic.readers.python_repr import end_of_text, literal, text_at
 
 _EXPECTED = '{"timestamp": time, "event": "request.finished", "obj": {"text": prompt}, "out": {"meta_info": {...}}}'
 _LINE = re.compile(r"^\[[\d-]{10} [\d:]{8}[^\]]*\] (?:server_args=|Receive: obj=|Finish: obj=)")
@@ -29,6 +30,7 @@ _FINISHED = re.compile(r"^\[([\d-]{10} [\d:]{8})[^\]]*\] Finish: obj=\w*\(")
 _TEXT = re.compile(r"\btext=(?=['\"])")
 _SAMPLING = re.compile(r"\bsampling_params=(\{.*?\}), ")
 _ADAPTER = re.compile(r"\blora_path='([^']+)'")
+_GAP, _GAP_AT, _CUT_TO = "...", 1024, 2051  # characters of a text in JSON that lost its middle
 _OUT = re.compile(r", out=(\{.*\})\s*$", re.DOTALL)
 
 
@@ -56,6 +58,8 @@ class _Reader:
         asked = tree.get("obj")
         if not isinstance(asked, dict) or not isinstance(asked.get("text"), str):
             raise _without_text()
+        if len(asked["text"]) == _CUT_TO and asked["text"].startswith(_GAP, _GAP_AT):
+            raise _cut_off()
         sampling = asked.get("sampling_params")
         return (self._entry(tree.get("timestamp"), asked["text"], sampling, tree["out"], asked.get("lora_path")),)
 
@@ -68,6 +72,8 @@ class _Reader:
         out = _OUT.search(line)
         if text is None or out is None:
             raise _without_text()
+        if place and line.startswith(f" {_GAP} ", end_of_text(line, place.end())):
+            raise _cut_off()
         sampling, adapter = _SAMPLING.search(line), _ADAPTER.search(line)
         told = literal(out[1])
         return (
@@ -102,6 +108,10 @@ class _Reader:
 
 def _without_text() -> Broken:
     return Broken("a request without its prompt", seen="no text", expected="a level of --log-requests with texts")
+
+
+def _cut_off() -> Broken:
+    return Broken("a prompt that is cut off", seen="a text without its middle", expected="--log-requests-level 3")
 
 
 def _count(tokens: object) -> int | None:

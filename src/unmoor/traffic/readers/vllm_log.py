@@ -22,6 +22,7 @@ _LINE = re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \["
 _TIME = re.compile(r"\b(\d\d)-(\d\d) (\d\d:\d\d:\d\d)\b")
 _DETAILS = re.compile(r"\] Request (\S+) details: prompt: ")
 _RECEIVED = re.compile(r"\] Received request (\S+?): (prompt: |params: )")
+_CUT = re.compile(r"\] (?:non-default )?args: .*\bmax_log_len(?:': |=)(\d+)")
 _IDS = re.compile(r"prompt_token_ids: \[([\d, ]*)\]")
 _ADAPTER = re.compile(r"lora_request: LoRARequest\(.*?lora_name='([^']*)'")
 _NUMBER = r"=(-?[\d.]+|None|True|False)\b"
@@ -38,6 +39,7 @@ class _Reader:
     def __init__(self) -> None:
         self._clock = Clock()
         self._prompts: dict[str, tuple[str, int | None]] = {}
+        self._longest: int | None = None  # prompts are cut there, and nothing in their lines shows it
 
     @property
     def notes(self) -> Sequence[Caveat]:
@@ -46,19 +48,30 @@ class _Reader:
     def read(self, record: bytes) -> tuple[Entry, ...]:
         line = record.decode()
         if details := _DETAILS.search(line):
-            self._prompts[details[1]] = (_prompt(line, details.end()), _count(line))
+            self._prompts[details[1]] = (self._prompt(line, details.end()), _count(line))
             return ()
         received = _RECEIVED.search(line)
         if received is None:
+            cut = _CUT.search(line)
+            self._longest = int(cut[1]) if cut else self._longest
             return ()
         if received[2] == "prompt: ":
-            text, count = _prompt(line, received.end()), _count(line)
+            text, count = self._prompt(line, received.end()), _count(line)
             told = line[end_of_text(line, received.end()) :]
         elif received[1] in self._prompts:
             (text, count), told = self._prompts.pop(received[1]), line
         else:
             raise Broken("a request without its prompt", seen="no prompt logged", expected="--log-level DEBUG")
         return (self._entry(line, told, text, count),)
+
+    def _prompt(self, line: str, place: int) -> str:
+        text = text_at(line, place)
+        if text is None:
+            raise Broken("a prompt that is no whole text", seen="no quoted text", expected="a prompt as text")
+        if self._longest is not None and len(text) >= self._longest:
+            seen = f"max_log_len = {self._longest}"
+            raise Broken("a prompt that is cut off", seen=seen, expected="no --max-log-len")
+        return text
 
     def _entry(self, line: str, told: str, text: str, count: int | None) -> Entry:
         adapter = _ADAPTER.search(told)
@@ -73,13 +86,6 @@ class _Reader:
             adapter=adapter[1] if adapter else None,
             sampling=_sampling(told),
         )
-
-
-def _prompt(line: str, place: int) -> str:
-    text = text_at(line, place)
-    if text is None:
-        raise Broken("a prompt that is cut off", seen="no closing quote", expected="no --max-log-len")
-    return text
 
 
 def _count(line: str) -> int | None:
