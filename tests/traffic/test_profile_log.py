@@ -139,6 +139,17 @@ def test_adapters_share_no_cache_and_the_overlap_within_each_is_said() -> None:
     assert seen.overlap_within == {"adapter": 0.5}
     assert seen.hit_rate_curve[0].hit_rate == pytest.approx(0.5)
     assert seen.engines["fine"].hit_rate_curve[0].hit_rate == pytest.approx(0.495)
+    assert seen.shared_prefixes is not None
+    assert [(edge.requests, edge.tokens_saved) for edge in seen.shared_prefixes] == [(4, 200)]
+
+
+def test_concurrency_is_compared_under_the_rule_that_it_was_simulated_by() -> None:
+    log = blocks(*[(500, [1])] * 20)  # a second apart: nothing runs at the same time but what decodes
+    for asked, served in ((512, 0.0), (None, 0.95), (16, 0.95)):  # finer than the log's blocks is simulated in those
+        timeline = profile_log(log, Question(kv_tokens=(5000,), block_tokens=asked)).timeline
+        assert timeline is not None
+        assert timeline.one_after_another == pytest.approx(served)
+        assert timeline.hit_rate == pytest.approx(served)
 
 
 @given(st.lists(st.tuples(st.integers(1, 2000), st.integers(0, 3)), min_size=1, max_size=12))

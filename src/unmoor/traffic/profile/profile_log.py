@@ -55,7 +55,8 @@ FindBreakers = Callable[[int | None], Findings]
 def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambda _: Findings()) -> TrafficReport:
     """The report on a log; `find` looks for what ruins sharing in the text that was read.
 
-    Curves and replicas are under a salt by adapter, as engines keep adapters' blocks apart; the overlap is not.
+    Curves, replicas, and what shared prefixes save are under a salt by adapter, as engines keep adapters' blocks apart;
+    the overlap is not.
     Raises TrafficError for a log without a request, of which nothing can be said.
     """
     if not len(traffic):
@@ -84,7 +85,7 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
         hit_rate_curve=points(own, capacities),
         engines={name: _engine(engine, curve, capacities) for name, engine in question.engines.items()},
         replicas=replicas,
-        shared_prefixes=_shared(traffic),
+        shared_prefixes=_shared(traffic, salt),
         breakers=_breakers(traffic, found.breakers, focus),
         caveats=once(
             (*traffic.caveats, *doubts_of(traffic, timeline), *of_part(traffic, simulated), *of_routing, *found.caveats)
@@ -205,7 +206,8 @@ def _over_time(
     if focus is None or traffic.grain is None or not traffic.duration_s:
         return None
     seen = simulate(traffic, kv_tokens=focus, block_tokens=question.block_tokens, service=question.service, salt=salt)
-    one = curve(None if seen.block_tokens == traffic.grain.tokens else seen.block_tokens)
+    asked = question.block_tokens
+    one = curve(asked if asked == seen.block_tokens else None)  # blocks too fine to be simulated: the trace's own rule
     return OverTime(
         kv_tokens=focus,
         block_tokens=seen.block_tokens,
@@ -224,7 +226,7 @@ def _over_time(
     )
 
 
-def _shared(traffic: Traffic) -> tuple[PrefixShared, ...] | None:
+def _shared(traffic: Traffic, salt: Whole | None) -> tuple[PrefixShared, ...] | None:
     if traffic.tree is None:
         return None
     return tuple(
@@ -235,7 +237,7 @@ def _shared(traffic: Traffic) -> tuple[PrefixShared, ...] | None:
             begins_at=edge.begins_at,
             parent=edge.parent,
         )
-        for edge in top(traffic, SHARED_PREFIXES)
+        for edge in top(traffic, SHARED_PREFIXES, salt=salt)
     )
 
 

@@ -151,8 +151,8 @@ class ReplicaRate(msgspec.Struct, frozen=True, kw_only=True):
 class PrefixShared(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of prompt, from token `begins_at` to `tokens`, that `requests` requests have in common with all before.
 
-    `tokens_saved` is what a pool without a limit serves of it. `parent` is the place in the list of the prefix that
-    this one extends, None where that is none of those listed.
+    `tokens_saved` is what a pool without a limit serves of it, adapters apart. `parent` is the place in the list of the
+    prefix that this one extends, None where that is none of those listed.
     """
 
     tokens: int

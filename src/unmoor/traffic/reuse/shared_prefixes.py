@@ -30,7 +30,7 @@ def top(traffic: Traffic, count: int, *, salt: Whole | None = None) -> tuple[Sha
     """The `count` edges that save most, the most first; fewer where fewer save, none where content is unknown.
 
     Of equal ones the shorter prefix is first, then the one that was seen first. Over all edges, `tokens_saved` sums to
-    the tokens of `reuse.ideal` exactly.
+    the tokens of `reuse.ideal` under the same salt exactly.
     """
     if traffic.tree is None or not len(traffic):
         return ()
