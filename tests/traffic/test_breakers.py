@@ -293,6 +293,21 @@ def test_gain_is_what_the_fix_brings_at_the_capacity_asked_for(rng: random.Rando
     assert small[0].share_lost == large[0].share_lost
 
 
+def test_what_a_fix_brings_is_counted_within_each_adapter_as_it_would_be_served(rng: random.Random) -> None:
+    log = dated(rng, 40)
+
+    def priced(adapters: int) -> Sequence[Breaker]:
+        many = [msgspec.structs.replace(one, adapter=f"a{i % adapters}") for i, one in enumerate(log)]
+        return watched(many).findings(SmallCutter(), kv_tokens=1_000_000) or ()
+
+    (one,), (four,) = priced(1), priced(4)
+    assert one.share_lost == found(log)[0].share_lost
+    assert four.share_lost / one.share_lost == pytest.approx(36 / 39, rel=0.02)  # all prompts but an adapter's first
+    assert four.gain == pytest.approx(four.share_lost)
+    assert four.overlap_after < one.overlap_after
+    assert priced(40) == ()
+
+
 def test_a_log_without_text_has_no_findings_and_says_why() -> None:
     blocks = Entry(at_s=0.0, input_tokens=512, output_tokens=1, content=Blocks((1,), 512))
     watch = watched([blocks] * 5)

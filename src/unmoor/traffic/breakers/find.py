@@ -123,7 +123,7 @@ class _Search:
                 yield max(ways, key=lambda way: way.price.overlap)
 
     def price(self, scene: Scene, fix: Normalise | None = None) -> _Price:
-        """What a cache could serve of the prompts, with a fix applied, in the log's order."""
+        """What a cache could serve of the prompts, with a fix applied, in the log's order, of each adapter apart."""
         builder, nodes = TreeBuilder(), list[int]()
         for first in range(0, len(scene.prompts), BATCH):
             batch: Sequence[Prompt] = scene.prompts[first : first + BATCH]
@@ -137,13 +137,9 @@ class _Search:
         total = int(tree.end[ends].sum())
         if total == 0:
             return _Price(0.0, 0.0)
-        # Every node's tokens were new once; all else was seen before.
-        new = int((tree.end[1:] - tree.end[tree.parent[1:]]).sum())
-        overlap = 1 - new / total
-        if self.capacity is None:
-            return _Price(overlap, overlap)
-        curve = hit_curve(tree, ends, block_tokens=None, grain_tokens=1)
-        return _Price(overlap, curve.hit_tokens_at(self.capacity) / total)
+        curve = hit_curve(tree, ends, block_tokens=None, grain_tokens=1, salt=scene.salt)
+        overlap = curve.certain.most / total
+        return _Price(overlap, overlap if self.capacity is None else curve.hit_tokens_at(self.capacity) / total)
 
 
 def _mean(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:

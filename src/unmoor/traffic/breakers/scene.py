@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from unmoor.traffic.breakers.breaker import Normalise
 from unmoor.traffic.breakers.slots import Slot, learn
 from unmoor.traffic.breakers.units import UnitKey, early_units
@@ -22,11 +25,15 @@ TEXTS = 120
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Prompts in the log's order, with their lines, and their tenants where known."""
+    """Prompts in the log's order, with their lines, and their tenants where known.
+
+    `salt` is one number a prompt, equal where the adapters are: others share no cache. None where no adapter is named.
+    """
 
     prompts: tuple[Prompt, ...]
     lines: tuple[int, ...]
     tenants: tuple[str | None, ...]
+    salt: NDArray[np.int64] | None = None
 
     def after(self, fix: Normalise) -> Scene:
         """The same requests with a fix applied."""

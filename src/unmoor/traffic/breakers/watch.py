@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.breakers.breaker import Breaker
 from unmoor.traffic.breakers.find import find
@@ -28,6 +31,7 @@ class Watch:
         self._lines: list[int] = []
         self._prompts: list[Prompt] = []
         self._tenants: list[str | None] = []
+        self._adapters: list[str | None] = []
         self._sizes: list[int] = []
         self._texts: dict[str, str] = {}
         self._left_out = 0
@@ -43,6 +47,7 @@ class Watch:
         self._room -= size
         self._lines.append(line)
         self._tenants.append(entry.tenant)
+        self._adapters.append(entry.adapter)
         self._sizes.append(size)
         self._prompts.append(self._kept(entry.content))
 
@@ -57,14 +62,15 @@ class Watch:
         """What ruins sharing in the window, the dearest first as far as one does not hide another.
 
         Greedy: the dearest is mended, then the rest is looked at again, so each `share_lost` is what that one adds to
-        those before it. Empty where nothing costs LEAST_SHARE; None where the log has no text to look at. `kv_tokens`
-        is the capacity at which `gain` is given, turned into bytes by `bytes_per_token` where the cutter counts those.
-        `show_text` puts a few words of the prompts into each `where`.
+        those before it. Adapters share nothing, before a fix and after it. Empty where nothing costs LEAST_SHARE; None
+        where the log has no text to look at. `kv_tokens` is the capacity at which `gain` is given, turned into bytes by
+        `bytes_per_token` where the cutter counts those. `show_text` puts a few words of the prompts into each `where`.
         """
         if not self._prompts:
             return None
         kept = self._within(WINDOW_BYTES_TOKENIZED if cutter.by == "tokens" else self._window_bytes)
-        scene = Scene(tuple(self._prompts[:kept]), tuple(self._lines[:kept]), tuple(self._tenants[:kept]))
+        prompts, lines, tenants = self._prompts[:kept], self._lines[:kept], self._tenants[:kept]
+        scene = Scene(tuple(prompts), tuple(lines), tuple(tenants), _salt_of(self._adapters[:kept]))
         units_per_token = 1.0 if cutter.by == "tokens" else bytes_per_token
         capacity = None if kv_tokens is None else int(kv_tokens * units_per_token)
         return find(scene, cutter, capacity=capacity, show_text=show_text)
@@ -97,6 +103,14 @@ class Watch:
 
     def _once(self, text: str) -> str:
         return self._texts.setdefault(text, text)
+
+
+def _salt_of(adapters: Sequence[str | None]) -> NDArray[np.int64] | None:
+    """One number a request, equal where the adapters are; None where none is named."""
+    if not any(adapters):
+        return None
+    codes: dict[str | None, int] = {}
+    return np.array([codes.setdefault(adapter, len(codes)) for adapter in adapters], dtype=np.int64)
 
 
 def _size(prompt: Prompt) -> int:
