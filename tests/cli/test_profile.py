@@ -122,7 +122,8 @@ def test_a_fingerprint_is_profiled_in_the_logs_place_and_only_its_owner_reads_it
     assert (again.requests, again.input_tokens, again.arrivals) == (1200, whole.input_tokens, whole.arrivals)
     ours, theirs = whole.engines["vllm"].hit_rate_curve, again.engines["vllm"].hit_rate_curve
     assert ours[-1].hit_rate == pytest.approx(theirs[-1].hit_rate)
-    twice = unmoor("profile", str(AGENTS), "--fingerprint", str(out))
+    assert (again.hit_rate_curve, again.replicas) == (whole.hit_rate_curve, whole.replicas)
+    twice = unmoor("profile", str(AGENTS), "--fingerprint", str(out), "--block-tokens", "32")
     assert (twice.returncode, twice.stdout) == (2, b"")
     assert b"will not be overwritten" in twice.stderr
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmoor.core.plan import SyntheticTraffic
+from unmoor.traffic.fingerprint import write
 from unmoor.traffic.log import Traffic
 from unmoor.traffic.profile.profile_log import dense_curves, profile_log
 from unmoor.traffic.profile.question import EngineBlocks, Fleet, Question, grid
@@ -150,6 +151,22 @@ def test_concurrency_is_compared_under_the_rule_that_it_was_simulated_by() -> No
         assert timeline is not None
         assert timeline.one_after_another == pytest.approx(served)
         assert timeline.hit_rate == pytest.approx(served)
+
+
+def test_a_fingerprint_is_read_by_the_rule_of_the_blocks_it_was_cut_into() -> None:
+    def alike(log: Traffic, asked: int | None, size: int) -> bool:
+        again = read_traffic(b"".join(write(log, key=bytes(32), block_tokens=size)), where="fingerprint")
+        whole, cut = profile_log(log, Question(block_tokens=asked)), profile_log(again, Question())
+        curves = [dense_curves(log, Question(block_tokens=asked), whole), dense_curves(again, Question(), cut)]
+        return (whole.hit_rate_curve, whole.replicas, whole.timeline, curves[0]) == (
+            (cut.hit_rate_curve, cut.replicas, cut.timeline, curves[1])
+        )
+
+    trace = blocks(*[(700, [1, 2])] * 5, (500, [1]))
+    assert alike(agents(), 64, 64)
+    assert alike(trace, None, 512)
+    assert not alike(trace, 512, 512)  # an engine serves no half block
+    assert alike(trace, 1024, 1024)
 
 
 @given(st.lists(st.tuples(st.integers(1, 2000), st.integers(0, 3)), min_size=1, max_size=12))

@@ -66,11 +66,15 @@ class BreakerShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Carried(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fingerprint says of the log behind it that its own lines cannot show; `breakers` None: nobody looked."""
+    """What a fingerprint says of the log behind it that its own lines cannot show.
+
+    `breakers` None: nobody looked. `whole_blocks`: its blocks were cut from something finer, or from other blocks.
+    """
 
     features: Features
     breakers: tuple[BreakerShare, ...] | None
     skipped_lines: int = 0
+    whole_blocks: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +87,8 @@ class Traffic:
     `tree.end[node]`, may differ from `input_tokens` where content is told apart by bytes. `line` is the line of the
     log, for findings that point back. `skipped` are the numbers and kinds of broken lines, the first few of
     `skipped_lines`. `breakers` are those that a fingerprint carries; None where nobody looked, and for a log of
-    requests, in whose text they are to be found.
+    requests, in whose text they are to be found. `whole_blocks` is whether blocks of `grain` are an engine's, of which
+    it serves whole ones: those of a fingerprint, unless they are the blocks of the trace behind it.
     """
 
     arrival_s: Real
@@ -106,6 +111,7 @@ class Traffic:
     skipped: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
     breakers: tuple[BreakerShare, ...] | None = None
+    whole_blocks: bool = False
 
     def __len__(self) -> int:
         return len(self.arrival_s)

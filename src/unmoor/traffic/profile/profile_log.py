@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -61,6 +61,7 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
     """
     if not len(traffic):
         raise TrafficError("no request in it", where=traffic.source, seen="nothing", expected="at least one request")
+    question = _by_its_blocks(question, traffic)
     salt = salt_by(traffic.adapter)
     curve: Curve = curves_of(traffic, salt=salt)
     own = curve(question.block_tokens)
@@ -114,6 +115,13 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
     )
 
 
+def _by_its_blocks(question: Question, traffic: Traffic) -> Question:
+    """With the block size of a fingerprint whose blocks are an engine's, unless another is asked for."""
+    if question.block_tokens is not None or not traffic.whole_blocks or traffic.grain is None:
+        return question
+    return replace(question, block_tokens=traffic.grain.tokens)
+
+
 def salt_by(*columns: Names) -> Whole | None:
     """A salt by those of the columns that have a name in them; None where none has."""
     named = [column for column in columns if column.names]
@@ -133,6 +141,7 @@ def dense_curves(traffic: Traffic, question: Question, report: TrafficReport) ->
     sizes = [point.kv_tokens for point in report.hit_rate_curve]
     if traffic.tree is None or len(sizes) < 2:  # noqa: PLR2004 - two ends make a span
         return {}
+    question = _by_its_blocks(question, traffic)
     salt = salt_by(traffic.adapter)
     span = np.unique(np.geomspace(min(sizes), max(sizes), _DRAWN).round().astype(np.int64)).tolist()
     blocks = {"": question.block_tokens} | {name: engine.block_tokens for name, engine in question.engines.items()}

@@ -153,7 +153,12 @@ class _Reader:
         if self._header is None or self._sum is None:
             raise _damaged("the fingerprint ends early", seen=f"{self._rows:,} requests and no sum after them")
         header = self._header
-        return Carried(features=header.features, breakers=header.breakers, skipped_lines=header.skipped_lines)
+        return Carried(
+            features=header.features,
+            breakers=header.breakers,
+            skipped_lines=header.skipped_lines,
+            whole_blocks=header.grain is not None and header.grain != self.grain,
+        )
 
     def _read(self, line: bytes) -> tuple[Entry, ...]:
         header = self._header

@@ -155,7 +155,13 @@ class _Reading:
         except Broken as broken:
             raise self._skipped.error_of(int(traffic.line.max()), broken) from None
         skipped_lines = traffic.skipped_lines + carried.skipped_lines
-        return replace(traffic, features=carried.features, breakers=carried.breakers, skipped_lines=skipped_lines)
+        return replace(
+            traffic,
+            features=carried.features,
+            breakers=carried.breakers,
+            skipped_lines=skipped_lines,
+            whole_blocks=carried.whole_blocks,
+        )
 
     def _nothing_known(self) -> TrafficError:
         _, number, record = self._strange[0]
