@@ -116,3 +116,10 @@ def test_an_answer_of_no_tokens_becomes_the_least_that_can_be_asked_for_and_is_s
     made = workload_of(log)
     assert [request.output_tokens for request in made.requests] == [1, 3]
     assert [caveat.code for caveat in made.caveats] == ["empty_answers"]
+
+
+def test_a_few_answers_of_unknown_length_are_as_long_as_the_median_and_that_is_said() -> None:
+    log = dataclasses.replace(a_log(["ab"] * 12), output_tokens=np.array([3] * 11 + [UNKNOWN]))
+    workload = workload_of(log)
+    assert workload.requests[-1].output_tokens == 3
+    assert "answers_filled" in {caveat.code for caveat in workload.caveats}

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import numpy as np
-
 from unmoor.traffic.profile.profile_log import SIMULATED, profile_log
 from unmoor.traffic.profile.question import Question
 from unmoor.traffic.readers import read_traffic
+from unmoor.traffic.reuse.curve import ideal
 
 
 def a_log(requests: int) -> bytes:
@@ -15,12 +14,15 @@ def a_log(requests: int) -> bytes:
     return "\n".join(lines).encode()
 
 
-def test_the_first_requests_are_a_log_over_the_same_tree() -> None:
+def test_the_first_requests_are_a_log_of_their_own_part_of_the_tree() -> None:
     traffic = read_traffic(a_log(10), where="log")
     first = traffic.first(4)
-    assert len(first) == 4
-    assert first.tree is traffic.tree
-    assert np.array_equal(first.node, traffic.node[:4])
+    alone = read_traffic(a_log(4), where="log")
+    assert first.tree is not None
+    assert alone.tree is not None
+    assert len(first.tree) < len(traffic.tree or ())
+    assert first.tree.end[first.node].tolist() == alone.tree.end[alone.node].tolist()
+    assert ideal(first) == ideal(alone)
     assert len(first.session.code) == 4
     assert traffic.first(10) is traffic
 

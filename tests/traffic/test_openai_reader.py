@@ -182,6 +182,23 @@ def test_calls_that_generate_nothing_are_passed_over_and_counted() -> None:
     assert entries[0].sampling == {"temperature": 1}
 
 
+def test_a_prompt_whose_middle_the_gateway_left_out_is_broken() -> None:
+    text = "Once upon ... (litellm_truncated skipped 900 chars. Set MAX_STRING_LENGTH) ... a time"
+    with pytest.raises(TrafficError, match="cut off"):
+        read(LITELLM, LITELLM | {"messages": [{"role": "user", "content": text}]})
+
+
+def test_cached_tokens_that_langfuse_counts_apart_are_part_of_the_prompt() -> None:
+    apart = {"usage": None, "usageDetails": {"input": 1, "input_cached_tokens": 20, "output": 7, "total": 28}}
+    _, (entry,) = read(LANGFUSE | apart)
+    assert entry.input_tokens == 21
+
+
+def test_a_streams_time_to_its_first_token_is_not_how_long_it_took() -> None:
+    _, (entry,) = read(LITELLM | {"response_time": 0.75})
+    assert entry.took_s == pytest.approx(2)
+
+
 def test_responses_that_go_on_from_one_another_are_a_session() -> None:
     def turn(made: str, before: str | None) -> dict[str, Any]:
         return {"request": {"model": "m", "input": "Hi", "previous_response_id": before}, "response": {"id": made}}

@@ -136,3 +136,24 @@ def test_prompts_that_lost_their_middle_are_broken() -> None:
         with pytest.raises(TrafficError, match="cut off") as raised:
             read(line)
         assert "ssss" not in str(raised.value)
+
+
+def test_json_lines_with_the_loggers_time_before_them_are_read() -> None:
+    told = {"timestamp": "2026-11-30T09:00:05", "event": "request.finished", "rid": "1", "obj": {"text": "Hello"}}
+    line = "[2026-11-30 09:00:05] " + json.dumps(told | {"out": {"meta_info": USAGE}})
+    traffic, (entry,) = read(line)
+    assert traffic.format == "sglang-log"
+    assert (text_of(entry), entry.input_tokens) == ("Hello", 5)
+
+
+def test_what_a_prompt_says_of_adapters_and_answers_is_only_text() -> None:
+    text = "lora_path='secret', sampling_params={'temperature': 9}, , out={'meta_info': {}}"
+    asked = f"obj=GenerateReqInput(rid='a', text={text!r}, sampling_params={{'temperature': 0.1}}, stream=False)"
+    _, (entry,) = read(f"[2026-11-30 09:00:02] Finish: {asked}, out={ {'text': 'x', 'meta_info': USAGE}!r}")
+    assert (entry.adapter, entry.sampling, entry.input_tokens) == (None, {"temperature": 0.1}, 5)
+
+
+def test_calls_that_only_pool_are_no_generations() -> None:
+    pooled = [line.replace(PARAMS, "PoolingParams(task='embed')") for line in now(1, "first")]
+    _, entries = read(BANNER, *pooled, *now(2, "second"))
+    assert [text_of(entry) for entry in entries] == ["second"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import click
 
@@ -17,7 +18,8 @@ def token_count(written: str) -> int:
     An option's `type`.
     """
     found = _WRITTEN.fullmatch(str(written).replace("_", "").replace(",", "").strip())
-    count = round(float(found[1]) * _SCALES[found[2].lower()]) if found else 0
-    if not 1 <= count <= _MOST:
+    exact = Decimal(found[1]) * _SCALES[found[2].lower()] if found else Decimal(0)
+    count = int(exact)
+    if not 1 <= count <= _MOST or count != exact:
         raise click.BadParameter(f"{str(written)[:40]!r} is no number of tokens; 1300000 and 1.3M are")
     return count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,19 +12,24 @@ from numpy.typing import NDArray
 from unmoor.core.errors import TrafficError
 from unmoor.core.evidence import Caveat
 from unmoor.core.traffic import Request, Segment, Workload
-from unmoor.traffic.log import UNKNOWN, Features, Grain, Names, Traffic
+from unmoor.traffic.log import UNKNOWN, Features, Grain, Names, Traffic, Whole
 from unmoor.traffic.tree import ROOT, PromptTree, TreeBuilder
+
+_FEW_UNKNOWN = 0.1
+_NEAR = 0.1
 
 
 def workload_of(traffic: Traffic) -> Workload:
     """The log as requests for prediction, load and synthesis; segments are the edges of its tree.
 
-    Where the source's count of a prompt differs from the tree's (content told apart by bytes), the count is kept: its
-    last segments are cut, or a segment of its own is added. An answer of 0 tokens (the request failed) becomes one of
-    1 token, the least that can be asked for, and a caveat says so (`empty_answers`). Raises TrafficError for a log
-    without times, and for one that does not say how long an answer was, since neither can be invented.
+    Where the source's count of a prompt differs by more than a tenth from the text's (content told apart by bytes), the
+    count is kept: its last segments are cut, or a segment of its own is added; nearer, the text's is taken. An answer
+    of 0 tokens (the request failed) becomes one of 1 token, the least that can be asked for (`empty_answers`); up to a
+    tenth of all answers may have no length, and get the median one (`answers_filled`). Raises TrafficError for a log
+    without times, and for one with more unknown answers, since neither can be invented.
     """
     _check(traffic)
+    traffic, filled = _with_answers(replace(traffic, input_tokens=_lengths(traffic)))
     columns = zip(
         traffic.arrival_s.tolist(),
         traffic.input_tokens.tolist(),
@@ -51,7 +57,7 @@ def workload_of(traffic: Traffic) -> Workload:
         format=traffic.format,
         fingerprint=traffic.fingerprint,
         overlap_block_tokens=traffic.grain.tokens if traffic.grain is not None else None,
-        caveats=(*traffic.caveats, *_empty_answers(traffic)),
+        caveats=(*traffic.caveats, *filled, *_empty_answers(traffic)),
     )
 
 
@@ -91,7 +97,7 @@ def _check(traffic: Traffic) -> None:
             hint="`unmoor profile` reads it as it is; to load or predict, bring a log with times",
         )
     unknown = np.flatnonzero(traffic.output_tokens == UNKNOWN)
-    if len(unknown):
+    if len(unknown) > _FEW_UNKNOWN * len(traffic):
         raise TrafficError(
             "the log does not say how long answers were, which this needs",
             where=f"{traffic.source}:{int(traffic.line[unknown[0]])}",
@@ -99,6 +105,30 @@ def _check(traffic: Traffic) -> None:
             expected="each request's output tokens",
             hint="`unmoor profile` reads it as it is; to load or predict, log responses with their usage block",
         )
+
+
+def _with_answers(traffic: Traffic) -> tuple[Traffic, tuple[Caveat, ...]]:
+    """The few answers of unknown length, as those of failed requests, as long as the median one."""
+    unknown = traffic.output_tokens == UNKNOWN
+    count = int(unknown.sum())
+    if not count:
+        return traffic, ()
+    median = int(np.median(traffic.output_tokens[~unknown]))
+    text = f"{count:,} of {len(traffic):,} requests have no answer's length: {median:,} tokens, the median, were taken."
+    filled = replace(traffic, output_tokens=np.where(unknown, median, traffic.output_tokens))
+    return filled, (Caveat(code="answers_filled", text=text),)
+
+
+def _lengths(traffic: Traffic) -> Whole:
+    """Prompts' lengths: the source's, or where text comes near to them by bytes, the text's.
+
+    Cut to the source's count, a prompt would no longer share the edge in which it is cut.
+    """
+    if traffic.tree is None or traffic.grain is None or traffic.grain.by != "bytes":
+        return traffic.input_tokens
+    told = traffic.tree.end[traffic.node]
+    near = np.abs(told - traffic.input_tokens) <= _NEAR * traffic.input_tokens
+    return np.where(near & (told > 0), told, traffic.input_tokens)
 
 
 def _empty_answers(traffic: Traffic) -> tuple[Caveat, ...]:

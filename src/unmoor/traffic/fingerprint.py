@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from unmoor.core.errors import UsageError
 from unmoor.traffic.coarsening import quantised
 from unmoor.traffic.log import UNKNOWN, BreakerShare, Features, Names, Traffic
+from unmoor.traffic.readers.asked_for import WORDS
 from unmoor.traffic.readers.fingerprint_jsonl import VERSION, Header, Node, Row, Sum
 
 LEAST_KEY_BYTES = 16
@@ -107,7 +108,6 @@ def _header(traffic: Traffic, coarse: Traffic, hashed: _Hashed, breakers: tuple[
         nodes=len(coarse.tree) - 1 if coarse.tree else 0,
         grain=traffic.grain,
         format=traffic.format,
-        log=hashed.name("log", traffic.fingerprint),
         features=_features(traffic.features, hashed),
         breakers=breakers,
         skipped_lines=traffic.skipped_lines,
@@ -145,7 +145,6 @@ PARAMETERS = frozenset(
 )
 """Sampling parameters whose names stay; any other name could be a message, and is hashed."""
 
-_WORDS = frozenset(("none", "auto", "required", "minimal", "low", "medium", "high", "disabled"))
 _MANY = "..."  # how Features counts the values beyond the first fifty
 
 
@@ -158,7 +157,7 @@ def _tells_nothing(parameter: str, value: str) -> bool:
     except msgspec.DecodeError:
         return False
     if isinstance(decoded, str):
-        return decoded in _WORDS
+        return decoded in WORDS
     return decoded is None or (isinstance(decoded, bool | int | float) and parameter != "seed")
 
 

@@ -127,11 +127,16 @@ class Traffic:
         return float(self.arrival_s[-1] - self.arrival_s[0]) if self.timed else None
 
     def first(self, count: int) -> Traffic:
-        """The first `count` requests to arrive, over the same tree; `features` stay those of the whole log."""
+        """The first `count` requests to arrive, and the part of the tree that they walk.
+
+        `features` stay those of the whole log.
+        """
         if count >= len(self):
             return self
         rows = ("arrival_s", "input_tokens", "output_tokens", "took_s", "node", "line")
         names = ("session", "tenant", "adapter", "schema")
         kept = {name: getattr(self, name)[:count] for name in rows}
         coded = {name: replace(getattr(self, name), code=getattr(self, name).code[:count]) for name in names}
+        if self.tree is not None:
+            kept["tree"], kept["node"] = self.tree.under(kept["node"])
         return replace(self, **kept, **coded)

@@ -36,6 +36,19 @@ class PromptTree:
     def __len__(self) -> int:
         return len(self.parent)
 
+    def under(self, nodes: NDArray[np.int32]) -> tuple[PromptTree, NDArray[np.int32]]:
+        """The part of the tree that leads to `nodes`, and where in it they are; every kept node keeps its `end`."""
+        kept = np.zeros(len(self), dtype=np.bool_)
+        kept[ROOT] = True
+        above = np.unique(nodes)
+        while len(above := above[~kept[above]]):
+            kept[above] = True
+            above = np.unique(self.parent[above])
+        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        parent = self.parent[kept]
+        parent[1:] = number[parent[1:]]
+        return PromptTree(parent=parent, end=self.end[kept]), number[nodes]
+
     def path(self, node: int) -> list[int]:
         """The nodes from just under the root to `node`; empty for the root."""
         path = []

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from unmoor.core.errors import UsageError
 from unmoor.core.traffic import Request, Segment, Workload
 from unmoor.traffic.conversion import workload_of
-from unmoor.traffic.log import Names, Traffic
+from unmoor.traffic.log import Names, Traffic, Whole
 from unmoor.traffic.synthesis import gamma, stream
 
 _FEWEST_FOR_A_RATE = 2
@@ -33,7 +33,7 @@ def twin_of(traffic: Traffic, *, seed: int = 0, requests: int | None = None, rat
     where the log does not say how long answers were.
     """
     first = _first(traffic, _count(traffic, requests))
-    timed = replace(first, arrival_s=_arrivals(first, rate_rps, seed))
+    timed = replace(first, arrival_s=_arrivals(first, rate_rps, seed), input_tokens=_lengths(first))
     workload = workload_of(timed)
     made_from = f"twin/{traffic.fingerprint}/{seed}/{len(first)}/{rate_rps}"
     return msgspec.structs.replace(
@@ -43,6 +43,11 @@ def twin_of(traffic: Traffic, *, seed: int = 0, requests: int | None = None, rat
         format="twin",
         fingerprint=hashlib.sha256(made_from.encode()).hexdigest(),
     )
+
+
+def _lengths(traffic: Traffic) -> Whole:
+    """Prompts' lengths as their content was told apart, so that what they share is shared to the token."""
+    return traffic.input_tokens if traffic.tree is None else np.maximum(1, traffic.tree.end[traffic.node])
 
 
 def _count(traffic: Traffic, requests: int | None) -> int:

@@ -82,6 +82,10 @@ class Watch:
             return (Caveat(code="breakers_need_text", text=text),)
         kept = self._within(WINDOW_BYTES_TOKENIZED if cutter.by == "tokens" else self._window_bytes)
         total = len(self._prompts) + self._left_out
+        rendered = all(len(prompt.parts) == 1 and not prompt.parts[0].role for prompt in self._prompts[:kept])
+        if rendered:
+            text = "prompts were logged as one text each, without messages and tools: some habits cannot be seen in it"
+            return (Caveat(code="breakers_rendered", text=text),)
         if kept == total:
             return ()
         text = f"what breaks prefix sharing was looked for in the first {kept:,} of {total:,} prompts"

@@ -8,6 +8,8 @@ from unmoor.core.evidence import Caveat
 from unmoor.traffic.log import Grain, Traffic
 from unmoor.traffic.profile.report import OverTime
 
+_FEW_CUT, _SHARE_CUT = 20, 0.05
+
 
 def once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
     """Each doubt once, as a sentence."""
@@ -21,6 +23,7 @@ def doubts_of(traffic: Traffic, timeline: OverTime | None) -> tuple[Caveat, ...]
         *_of_grain(traffic.grain),
         *_of_times(traffic),
         *_of_lengths(traffic),
+        *_of_cuts(traffic),
         *_of_models(traffic),
         *_of_service(timeline),
     )
@@ -65,6 +68,22 @@ def _of_lengths(traffic: Traffic) -> tuple[Caveat, ...]:
     if not missing:
         return ()
     return _caveat("answers_unknown", f"{missing:,} of {len(traffic):,} requests have no answer's length.")
+
+
+def _of_cuts(traffic: Traffic) -> tuple[Caveat, ...]:
+    """That prompts may have been cut when they were logged: many of exactly one length, and none longer."""
+    if traffic.tree is None or traffic.grain is None or traffic.grain.by not in {"bytes", "tokens"}:
+        return ()
+    sizes = traffic.tree.end[traffic.node]
+    longest = int(sizes.max())
+    count = int((sizes == longest).sum())
+    if count < max(_FEW_CUT, _SHARE_CUT * len(traffic)) or int(sizes.min()) == longest:
+        return ()
+    return _caveat(
+        "prompts_cut",
+        f"{count:,} of {len(traffic):,} prompts have exactly the length of the longest: they may have been cut when "
+        "they were logged, and then share more than they did.",
+    )
 
 
 def _of_models(traffic: Traffic) -> tuple[Caveat, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -10,6 +12,8 @@ from numpy.typing import NDArray
 from unmoor.traffic.log import Names, Real, Traffic
 from unmoor.traffic.profile.log_shape import counts_by_code, spread_of
 from unmoor.traffic.profile.report import Count, Named, Sessions, Structured
+
+_HEX = re.compile(r"[0-9a-f]{0,64}")
 
 SHOWN = 10
 """How many names are listed; how many there are is said beside it."""
@@ -64,15 +68,29 @@ def structured_of(traffic: Traffic) -> Structured | None:
         return None
     kinds: dict[str, int] = {}
     for name, count in zip(traffic.schema.names, counts.tolist(), strict=True):
-        kind = name.partition(":")[0]
+        kind = _kind_of(name)
         kinds[kind] = kinds.get(kind, 0) + count
     order = np.argsort(-counts, kind="stable")[:SHOWN]
     return Structured(
         share=total / len(traffic),
         kinds=dict(sorted(kinds.items(), key=lambda item: (-item[1], item[0]))),
         schemas=int((counts > 0).sum()),
-        top=tuple(Count(name=traffic.schema.names[i], requests=int(counts[i])) for i in order if counts[i]),
+        top=tuple(Count(name=_shown(traffic.schema.names[i]), requests=int(counts[i])) for i in order if counts[i]),
     )
+
+
+def _kind_of(schema: str) -> str:
+    """The kind before the hash; a schema that somebody named is only a schema."""
+    kind, colon, _ = schema.partition(":")
+    return kind if colon and kind.isidentifier() else "schema"
+
+
+def _shown(schema: str) -> str:
+    """A kind and a hash as they are; of somebody's own name a hash."""
+    kind, _, digest = schema.partition(":")
+    if _kind_of(schema) == kind and _HEX.fullmatch(digest):
+        return schema
+    return f"schema:{hashlib.blake2b(schema.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
 
 
 def named_of(traffic: Traffic, column: Names) -> Named | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 import msgspec
@@ -15,7 +14,8 @@ MOST_NAMES = 1000
 REST = "..."
 """Under this the rest is counted, beyond 50 values of a parameter, or 1,000 tools, models or parameters."""
 
-_PLAIN = re.compile(r"[a-z0-9_.-]{1,32}", re.IGNORECASE)
+WORDS = frozenset(("none", "auto", "required", "minimal", "low", "medium", "high", "disabled"))
+"""Words that the interfaces themselves define; any other word could be somebody's."""
 
 
 class AskedFor:
@@ -58,9 +58,9 @@ def _count(counts: Counter[str], name: str, most: int) -> None:
 
 
 def _shown(value: object) -> str:
-    """A number, a truth value or a plain word as JSON; of anything else its kind."""
+    """A number, a truth value or a word of the interfaces as JSON; of anything else its kind."""
     if value is None or isinstance(value, bool | int | float):
         return msgspec.json.encode(value).decode()
     if isinstance(value, str):
-        return f'"{value}"' if _PLAIN.fullmatch(value) else "a text"
+        return f'"{value}"' if value in WORDS else "a text"
     return f"a list of {len(value)}" if isinstance(value, list | tuple) else "an object"

@@ -48,7 +48,7 @@ class _Reader:
         self._decoder = msgspec.json.Decoder(_Row)
         self._clock = Clock(unit="s")
         self._roots = _Roots()
-        self._kinds = Kinds()
+        self._kinds = Kinds(("text", "search", "image", "file", "video", "audio", "thinking", "coder"))
 
     @property
     def notes(self) -> Sequence[Caveat]:

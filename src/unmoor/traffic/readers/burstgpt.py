@@ -43,7 +43,7 @@ class _Reader:
     def __init__(self) -> None:
         self._header = _header()
         self._clock = Clock(unit="s", name="Timestamp")
-        self._kinds = Kinds()
+        self._kinds = Kinds(("Conversation log", "API log"))
         self._failed = 0
 
     @property

@@ -48,7 +48,6 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Count
     grain: Grain | None
     format: str
-    log: Hash
     features: Features
     breakers: tuple[BreakerShare, ...] | None
     skipped_lines: Count

@@ -46,7 +46,8 @@ FORMATS: dict[str, RecordFormat] = {
 """Every format that is read, by its name; the first that a record looks like is taken."""
 
 _TEXT_SHOWN = 4000
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAMES = re.compile(r"\w+")
+_LISTS = frozenset(("data", "requests", "results", "observations", "logs", "items", "rows", "records", "traces"))
 
 
 def named(name: str, *, where: str) -> RecordFormat:
@@ -78,7 +79,7 @@ def no_known_format(record: bytes, *, where: str) -> TrafficError:
     """The error for a log that is in none, with what its first record is: keys only, since values may be a prompt's."""
     first = first_line(record)
     if first.keys:
-        seen, hint = f"a JSON object with the keys {', '.join(first.keys)}", _taken_apart(first) or HINT
+        seen, hint = f"a JSON object with {_keys_of(first)}", _taken_apart(first) or HINT
     elif first.text.strip() == "{":
         seen, hint = "a JSON object over several lines", "jq -c . LOG | unmoor profile - reads it one object a line"
     else:
@@ -92,11 +93,21 @@ def no_known_format(record: bytes, *, where: str) -> TrafficError:
     )
 
 
+def _keys_of(first: FirstLine) -> str:
+    """Keys by name where formats have them; of others, which could be somebody's text, how many there are."""
+    known = {word for record_format in FORMATS.values() for word in _NAMES.findall(record_format.expected)}
+    named = [key for key in first.keys if key in known or key in openai_logs.NAMES]
+    others = len(first.keys) - len(named)
+    beside = f"{others} {'other ' if named else ''}key{'s' * (others != 1)}"
+    return " and ".join([*([f"the keys {', '.join(named)}"] if named else []), *([beside] if others else [])])
+
+
 def _taken_apart(first: FirstLine) -> str | None:
     """For an object that holds a list of objects, perhaps the log: how to read that."""
     for key, value in first.keys.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict) and _PLAIN_KEY.fullmatch(key):
-            return f"jq -c '.{key}[]' LOG | unmoor profile - reads what is in {key}, one object a line; {HINT}"
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            name = key if key in _LISTS else "KEY"
+            return f"jq -c '.{name}[]' LOG | unmoor profile - reads what is in {name}, one object a line; {HINT}"
     return None
 
 

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
+from collections.abc import Collection
 
 from unmoor.core.evidence import Caveat
 
-_NAME = re.compile(r"[\w ./-]{1,40}")
-_MOST = 20
 _OTHER = "other kinds"
 
 
 class Kinds:
-    """Counts requests by the kind that the log gives them; beyond 20 kinds, and for odd names, as others."""
+    """Counts requests by the kind that the log gives them; kinds that are not `known`, as others."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
         self._counts: Counter[str] = Counter()
 
     def count(self, kind: str | None) -> None:
         """Counts one request; None and an empty name count nothing."""
         if not kind:
             return
-        known = kind in self._counts or (len(self._counts) < _MOST and _NAME.fullmatch(kind))
-        self._counts[kind if known else _OTHER] += 1
+        self._counts[kind if kind in self._known else _OTHER] += 1
 
     @property
     def notes(self) -> tuple[Caveat, ...]:

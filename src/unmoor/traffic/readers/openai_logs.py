@@ -8,13 +8,14 @@ observations (ObservationV2, read in langfuse 5.0.4, api/commons/types/observati
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from unmoor.core.evidence import Caveat
-from unmoor.traffic.entry import Blocks, Content, Entry
+from unmoor.traffic.entry import Blocks, Content, Entry, Prompt
 from unmoor.traffic.log import Grain
 from unmoor.traffic.readers.clock import Clock
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
@@ -49,15 +50,23 @@ _TENANTS = (
 _INPUTS = ("prompt_tokens", "input_tokens", "promptTokens", "input")
 _OUTPUTS = ("completion_tokens", "output_tokens", "completionTokens", "output")
 _CALLS = ("call_type", "url")
-_OTHER_CALLS = ("embedding", "moderation", "transcription", "speech", "image", "rerank")
+_GENERATES = re.compile(r"completion|response|message|generate_content|pass_through|chat|^$")
+_OTHER_ROUTES = re.compile(r"/(embeddings|moderations|audio|images|rerank|score|tokenize|detokenize)\b")
+_CUT = re.compile(r"\(litellm_truncated skipped \d+ chars")  # LiteLLM leaves out the middle of what it stores
 _OTHER_OBSERVATIONS = frozenset(
     ("SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL")
 )
 _IN_BODIES = ("user", "session_id", "prompt_cache_key", "conversation")
 _NOTHING: Mapping[str, Any] = {}
+_CACHED = frozenset(("cache_read_input_tokens", "cache_creation_input_tokens"))
 _REDACTED = "redacted-by-litellm"
 _MOST_SHAPES = 1000
 _MOST_ANSWERS = 100_000
+
+NAMES = frozenset(
+    (*_BODIES, *_ANSWERS, *_PARAMETERS, *_TIMES, *_ENDS, *_TOOK, *_SESSIONS, *_TENANTS, "usage", "metadata")
+)
+"""The keys that are looked for in a record."""
 
 Tree = Mapping[str, Any]
 
@@ -176,7 +185,7 @@ class _Reader:
     def read(self, record: bytes) -> tuple[Entry, ...]:
         tree = decoded(self._decoder, record, expected=EXPECTED)
         present = self._present(tree)
-        if any(_is_other(tree[name]) for name in present.calls) or _is_step(tree):
+        if any(_is_other(name, tree[name]) for name in present.calls) or _is_step(tree):
             self._other_calls += 1
             return ()
         body = body_in(tree, named=False)
@@ -197,7 +206,7 @@ class _Reader:
         asked = self._bodies.asked_of(body)
         entry = Entry(
             at_s=None if at is None else self._clock.seconds(at),
-            input_tokens=_count(usage, _INPUTS) if alone else None,
+            input_tokens=_prompt_tokens(usage) if alone else None,
             output_tokens=output_tokens,
             content=contents[0],
             session=self._session(tree, owners, body, answer, present),
@@ -217,6 +226,8 @@ class _Reader:
             self._redacted += 1
             return (None,)
         contents = self._bodies.prompts_of(body)
+        if any(isinstance(found, Prompt) and any(_CUT.search(part.text) for part in found.parts) for found in contents):
+            raise Broken("a prompt that is cut off", seen="text left out", expected="prompts stored whole")
         self._ids += isinstance(contents[0], Blocks)
         return contents
 
@@ -246,22 +257,25 @@ class _Reader:
         return session or _name(tree, ("traceId",))
 
     def _took(self, tree: Tree, at: object, present: _Present) -> float | None:
+        """From start to end where both are named; else what is said: for a stream perhaps until its first token."""
+        end = _first(tree, present.ends)
+        if at is not None and end is not None:
+            try:
+                return max(0.0, self._clock.seconds(end) - self._clock.seconds(at))
+            except Broken:  # an end that is no time takes nothing from the rest
+                return None
         for name in present.took:
             value = tree[name]
             if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
                 return value * _TOOK[name]
-        end = _first(tree, present.ends)
-        if at is None or end is None:
-            return None
-        try:
-            return max(0.0, self._clock.seconds(end) - self._clock.seconds(at))
-        except Broken:  # an end that is no time takes nothing from the rest
-            return None
+        return None
 
 
-def _is_other(kind: object) -> bool:
-    """Whether a call is something else than a generation: embeddings, say."""
-    return isinstance(kind, str) and any(name in kind.casefold() for name in _OTHER_CALLS)
+def _is_other(name: str, kind: object) -> bool:
+    """Whether a call is something else than a generation, by its type or its route: embeddings, say."""
+    if not isinstance(kind, str):
+        return False
+    return bool(_OTHER_ROUTES.search(kind)) if name == "url" else not _GENERATES.search(kind.casefold())
 
 
 def _is_step(tree: Tree) -> bool:
@@ -311,6 +325,15 @@ def _name(tree: Tree, names: Sequence[str]) -> str | None:
         if name in tree and isinstance(tree[name], str | int) and tree[name] != "":
             return str(tree[name])
     return None
+
+
+def _prompt_tokens(usage: Tree) -> int | None:
+    """A prompt's tokens; Langfuse's `input` is without the cached ones, which stand beside it."""
+    count = _count(usage, _INPUTS)
+    if count is None or any(name in usage for name in _INPUTS[:-1]):
+        return count
+    beside = (usage[name] for name in usage if name.startswith("input_") or name in _CACHED)
+    return count + sum(tokens for tokens in beside if isinstance(tokens, int) and tokens > 0)
 
 
 def _count(usage: Tree, names: Sequence[str]) -> int | None:

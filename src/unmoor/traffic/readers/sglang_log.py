@@ -25,7 +25,9 @@ from unmoor.traffic.readers.openai_body import Bodies
 from unmoor.traffic.readers.python_repr import end_of_text, literal, text_at
 
 _EXPECTED = '{"timestamp": time, "event": "request.finished", "obj": {"text": prompt}, "out": {"meta_info": {...}}}'
-_LINE = re.compile(r"^\[[\d-]{10} [\d:]{8}[^\]]*\] (?:server_args=|Receive: obj=|Finish: obj=)")
+_STAMP = r"^\[[\d-]{10} [\d:]{8}[^\]]*\] "
+_LINE = re.compile(_STAMP + r"(?:server_args=|Receive: obj=|Finish: obj=|\{.*?\"event\": ?\"request)")
+_JSON = re.compile(rb"^\s*(?:\[[\d-]{10} [\d:]{8}[^\]]*\] )?(?={)")  # JSON lines have the logger's time before them too
 _FINISHED = re.compile(r"^\[([\d-]{10} [\d:]{8})[^\]]*\] Finish: obj=\w*\(")
 _TEXT = re.compile(r"\btext=(?=['\"])")
 _SAMPLING = re.compile(r"\bsampling_params=(\{.*?\}), ")
@@ -47,8 +49,9 @@ class _Reader:
         return (self._clock.note,) if self._clock.note else ()
 
     def read(self, record: bytes) -> tuple[Entry, ...]:
-        if record.lstrip().startswith(b"{"):
-            tree: dict[str, Any] = decoded(self._decoder, record, expected=_EXPECTED)
+        json = _JSON.sub(b"", record)
+        if json.startswith(b"{"):
+            tree: dict[str, Any] = decoded(self._decoder, json, expected=_EXPECTED)
             return self._of_json(tree)
         return self._of_text(record.decode())
 
@@ -69,12 +72,13 @@ class _Reader:
             return ()
         place = _TEXT.search(line, finished.end())
         text = text_at(line, place.end()) if place else None
-        out = _OUT.search(line)
+        after = end_of_text(line, place.end()) if place else 0  # what a prompt says of itself is not looked at
+        out = _OUT.search(line, after)
         if text is None or out is None:
             raise _without_text()
-        if place and line.startswith(f" {_GAP} ", end_of_text(line, place.end())):
+        if line.startswith(f" {_GAP} ", after):
             raise _cut_off()
-        sampling, adapter = _SAMPLING.search(line), _ADAPTER.search(line)
+        sampling, adapter = _SAMPLING.search(line, after), _ADAPTER.search(line, after)
         told = literal(out[1])
         return (
             self._entry(

@@ -14,6 +14,8 @@ from unmoor.traffic.log import UNKNOWN, Grain
 from unmoor.traffic.readers.contract import Cutter
 from unmoor.traffic.tree import PromptTree
 
+_EVEN = 1.5
+_FEWEST_BYTES, _MOST_BYTES = 1.0, 8.0
 ASSUMED_BYTES_PER_TOKEN = 4.0
 """Where nothing in the log tells: English text in the vocabularies of current models is near it."""
 
@@ -47,14 +49,27 @@ class TextSizes:
 
     @property
     def bytes_per_token(self) -> float:
-        """All bytes over all tokens: of a tokenizer's own count, of the source's, or assumed."""
+        """Of a tokenizer's own count, of the source's, or assumed.
+
+        Of the source's it is the median over all bytes: requests whose count holds more than their text (images, a
+        hidden prompt) do not move it while they hold less than half of the bytes.
+        """
         if self.cutter.by == "tokens":
             tokens = int(self.of_prompts.sum())
             return self.prompt_bytes / tokens if tokens else ASSUMED_BYTES_PER_TOKEN
+        ratios, weights = self._ratios
+        if not len(ratios):
+            return ASSUMED_BYTES_PER_TOKEN
+        return float(ratios[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
+
+    @property
+    def _ratios(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Bytes a token of each request that says its tokens, in order, and its bytes."""
         known = self.counted != UNKNOWN
-        return (
-            float(self.of_prompts[known].sum() / self.counted[known].sum()) if known.any() else ASSUMED_BYTES_PER_TOKEN
-        )
+        bytes_, tokens = self.of_prompts[known], self.counted[known]
+        ratios = bytes_ / tokens
+        order = np.argsort(ratios, kind="stable")
+        return ratios[order], bytes_[order]
 
     @property
     def grain(self) -> Grain:
@@ -76,7 +91,20 @@ class TextSizes:
             return (*self.cutter.notes, Caveat(code="tokens_assumed", text=text))
         were = "request that says" if count == 1 else "requests that say"
         text = f"Tokens are bytes over {ratio:.3g}, measured on {count:,} {were} how many tokens the prompt has."
-        return (*self.cutter.notes, Caveat(code="tokens_measured", text=text))
+        return (*self.cutter.notes, Caveat(code="tokens_measured", text=text), *self._uneven)
+
+    @property
+    def _uneven(self) -> tuple[Caveat, ...]:
+        """A doubt where requests disagree on bytes a token, or all of them are far from what text comes to."""
+        ratios, weights = self._ratios
+        least, most = ratios[np.searchsorted(np.cumsum(weights), (weights.sum() * 0.1, weights.sum() * 0.9))].tolist()
+        if most <= _EVEN * least and least >= _FEWEST_BYTES and most <= _MOST_BYTES:
+            return ()
+        text = (
+            f"Bytes a token differ from request to request, {least:.2g} to {most:.2g} (10th to 90th percentile): "
+            "counts hold more than the text, or several tokenizers were at work; shares may be off by as much."
+        )
+        return (Caveat(code="tokens_uneven", text=text),)
 
     def in_tokens(self, tree: PromptTree) -> PromptTree:
         """The tree with its ends in tokens: rounded, and each above its parent's."""

@@ -55,6 +55,8 @@ class _Reader:
             cut = _CUT.search(line)
             self._longest = int(cut[1]) if cut else self._longest
             return ()
+        if "params: PoolingParams(" in line:
+            return ()
         if received[2] == "prompt: ":
             text, count = self._prompt(line, received.end()), _count(line)
             told = line[end_of_text(line, received.end()) :]
