@@ -52,7 +52,7 @@ _OUTPUTS = ("completion_tokens", "output_tokens", "completionTokens", "output")
 _CALLS = ("call_type", "url")
 _GENERATES = re.compile(r"completion|response|message|generate_content|pass_through|chat|^$")
 _OTHER_ROUTES = re.compile(r"/(embeddings|moderations|audio|images|rerank|score|tokenize|detokenize)\b")
-_CUT = re.compile(r"\(litellm_truncated skipped \d+ chars")  # LiteLLM leaves out the middle of what it stores
+_CUT = "(litellm_truncated skipped "  # LiteLLM leaves out the middle of what it stores
 _OTHER_OBSERVATIONS = frozenset(
     ("SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL")
 )
@@ -200,7 +200,7 @@ class _Reader:
         usage = _usage(tree, answer, present)
         at = _first(tree, present.times)
         owners = _owners(tree, body, present)
-        contents = self._contents(body)
+        contents = self._contents(tree, body)
         alone = len(contents) == 1  # else tokens are counted for all of them together
         output_tokens = _count(usage, _OUTPUTS) if alone else None
         asked = self._bodies.asked_of(body)
@@ -221,12 +221,12 @@ class _Reader:
         )
         return tuple(_with(entry, content) for content in contents)
 
-    def _contents(self, body: Tree) -> tuple[Content, ...]:
+    def _contents(self, tree: Tree, body: Tree) -> tuple[Content, ...]:
         if _is_redacted(body):
             self._redacted += 1
             return (None,)
         contents = self._bodies.prompts_of(body)
-        if any(isinstance(found, Prompt) and any(_CUT.search(part.text) for part in found.parts) for found in contents):
+        if "call_type" in tree and any(map(_is_cut, contents)):
             raise Broken("a prompt that is cut off", seen="text left out", expected="prompts stored whole")
         self._ids += isinstance(contents[0], Blocks)
         return contents
@@ -281,6 +281,10 @@ def _is_other(name: str, kind: object) -> bool:
 def _is_step(tree: Tree) -> bool:
     """Whether this is a step of a trace that is no generation."""
     return "startTime" in tree and isinstance(tree.get("type"), str) and tree["type"] in _OTHER_OBSERVATIONS
+
+
+def _is_cut(content: Content) -> bool:
+    return isinstance(content, Prompt) and any(_CUT in part.text for part in content.parts)
 
 
 def _is_redacted(body: Tree) -> bool:
