@@ -157,3 +157,22 @@ def test_calls_that_only_pool_are_no_generations() -> None:
     pooled = [line.replace(PARAMS, "PoolingParams(task='embed')") for line in now(1, "first")]
     _, entries = read(BANNER, *pooled, *now(2, "second"))
     assert [text_of(entry) for entry in entries] == ["second"]
+
+
+def test_nested_sampling_parameters_are_read_whole() -> None:
+    sampling = {"temperature": 0.1, "json_schema": '{"a": {"b": 1}}', "custom_params": {"x": {"y": "}"}}}
+    asked = f"obj=GenerateReqInput(rid='a', text='Hello', sampling_params={sampling!r}, stream=False)"
+    _, (entry,) = read(f"[2026-11-30 09:00:02] Finish: {asked}, out={ {'text': 'x', 'meta_info': USAGE}!r}")
+    assert entry.sampling == {"temperature": 0.1}
+    assert str(entry.schema).startswith("json_schema:")
+
+
+def test_structured_output_is_told_by_its_kind() -> None:
+    asked = (
+        PARAMS[:-1]
+        + ", structured_outputs=StructuredOutputsParams(json=None, regex='a+', choice=None), extra_args=None)"
+    )
+    lines = [line.replace(PARAMS, asked) for line in now(1, "first")]
+    _, (with_regex, plain) = read(BANNER, *lines, *now(2, "second"))
+    assert str(with_regex.schema).startswith("regex:")
+    assert plain.schema is None

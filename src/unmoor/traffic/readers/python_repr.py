@@ -7,12 +7,26 @@ import re
 
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 
+_BRACE_OR_QUOTED = re.compile(rf"{_QUOTED.pattern}|[{{}}]", re.DOTALL)
+
 
 def text_at(line: str, place: int) -> str | None:
     """The text that is quoted at `place`; None where there is none, or its end is cut off."""
     found = _QUOTED.match(line, place)
     told = literal(found[0]) if found else None
     return told if isinstance(told, str) else None
+
+
+def braces_at(line: str, place: int) -> str | None:
+    """The braces at `place` with all that is in them; None where there are none, or their end is cut off."""
+    if not line.startswith("{", place):
+        return None
+    depth = 0
+    for found in _BRACE_OR_QUOTED.finditer(line, place):
+        depth += {"{": 1, "}": -1}.get(found[0], 0)
+        if depth == 0:
+            return line[place : found.end()]
+    return None
 
 
 def literal(told: str) -> object:

@@ -22,7 +22,7 @@ from unmoor.traffic.readers.clock import Clock
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
 from unmoor.traffic.readers.json_lines import decoded
 from unmoor.traffic.readers.openai_body import Bodies
-from unmoor.traffic.readers.python_repr import end_of_text, literal, text_at
+from unmoor.traffic.readers.python_repr import braces_at, end_of_text, literal, text_at
 
 _EXPECTED = '{"timestamp": time, "event": "request.finished", "obj": {"text": prompt}, "out": {"meta_info": {...}}}'
 _STAMP = r"^\[[\d-]{10} [\d:]{8}[^\]]*\] "
@@ -30,7 +30,7 @@ _LINE = re.compile(_STAMP + r"(?:server_args=|Receive: obj=|Finish: obj=|\{.*?\"
 _JSON = re.compile(rb"^\s*(?:\[[\d-]{10} [\d:]{8}[^\]]*\] )?(?={)")  # JSON lines have the logger's time before them too
 _FINISHED = re.compile(r"^\[([\d-]{10} [\d:]{8})[^\]]*\] Finish: obj=\w*\(")
 _TEXT = re.compile(r"\btext=(?=['\"])")
-_SAMPLING = re.compile(r"\bsampling_params=(\{.*?\}), ")
+_SAMPLING = re.compile(r"\bsampling_params=(?={)")
 _ADAPTER = re.compile(r"\blora_path='([^']+)'")
 _GAP, _GAP_AT, _CUT_TO = "...", 1024, 2051  # characters of a text in JSON that lost its middle
 _OUT = re.compile(r", out=(\{.*\})\s*$", re.DOTALL)
@@ -84,7 +84,7 @@ class _Reader:
             self._entry(
                 finished[1].replace(" ", "T"),
                 text,
-                literal(sampling[1]) if sampling else None,
+                literal(braces_at(line, sampling.end()) or "") if sampling else None,
                 told if isinstance(told, dict) else {},
                 adapter[1] if adapter else None,
             ),

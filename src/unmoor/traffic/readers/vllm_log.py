@@ -7,6 +7,7 @@ template. Times have no year, and the answers' lengths are not in it.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 
@@ -25,6 +26,8 @@ _RECEIVED = re.compile(r"\] Received request (\S+?): (prompt: |params: )")
 _CUT = re.compile(r"\] (?:non-default )?args: .*\bmax_log_len(?:': |=)(\d+)")
 _IDS = re.compile(r"prompt_token_ids: \[([\d, ]*)\]")
 _ADAPTER = re.compile(r"lora_request: LoRARequest\(.*?lora_name='([^']*)'")
+_STRUCTURED = re.compile(r"StructuredOutputsParams\((.*?)\)(?:, extra_args=|\)|$)")
+_CONSTRAINTS = ("json", "regex", "choice", "grammar", "json_object")
 _NUMBER = r"=(-?[\d.]+|None|True|False)\b"
 _SAMPLING = {
     name: re.compile(rf"\b{name}{_NUMBER}")
@@ -86,6 +89,7 @@ class _Reader:
             output_tokens=None,
             content=Prompt(parts=(Part("", text),)),
             adapter=adapter[1] if adapter else None,
+            schema=_schema(told),
             sampling=_sampling(told),
         )
 
@@ -93,6 +97,17 @@ class _Reader:
 def _count(line: str) -> int | None:
     ids = _IDS.search(line)
     return ids[1].count(",") + 1 if ids and ids[1] else None
+
+
+def _schema(told: str) -> str | None:
+    """The structured output that is asked for, as its kind and a hash of how it is written."""
+    found = _STRUCTURED.search(told)
+    for name in _CONSTRAINTS if found else ():
+        written = re.search(rf"\b{name}=(?!None\b|False\b)(.*?)(?:, \w+=|$)", found[1]) if found else None
+        if written:
+            kind = "json_schema" if name == "json" else name
+            return f"{kind}:{hashlib.blake2b(written[1].encode(), digest_size=6).hexdigest()}"
+    return None
 
 
 def _sampling(told: str) -> dict[str, object]:
