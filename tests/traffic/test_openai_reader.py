@@ -199,6 +199,13 @@ def test_a_streams_time_to_its_first_token_is_not_how_long_it_took() -> None:
     assert entry.took_s == pytest.approx(2)
 
 
+def test_failed_requests_are_counted_with_the_others_and_said() -> None:
+    failed = LITELLM | {"status": "failure", "response": "{}", "completion_tokens": 0}
+    traffic, entries = read(LITELLM, failed)
+    assert [entry.output_tokens for entry in entries] == [7, None]
+    assert [caveat.text[:8] for caveat in traffic.caveats if caveat.code == "failed_requests"] == ["1 record"]
+
+
 def test_responses_that_go_on_from_one_another_are_a_session() -> None:
     def turn(made: str, before: str | None) -> dict[str, Any]:
         return {"request": {"model": "m", "input": "Hi", "previous_response_id": before}, "response": {"id": made}}

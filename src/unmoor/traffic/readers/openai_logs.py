@@ -59,6 +59,7 @@ _OTHER_OBSERVATIONS = frozenset(
 _IN_BODIES = ("user", "session_id", "prompt_cache_key", "conversation")
 _NOTHING: Mapping[str, Any] = {}
 _CACHED = frozenset(("cache_read_input_tokens", "cache_creation_input_tokens"))
+_FAILURES = ("failure", "failed", "error", "ERROR")
 _REDACTED = "redacted-by-litellm"
 _MOST_SHAPES = 1000
 _MOST_ANSWERS = 100_000
@@ -157,7 +158,7 @@ class _Reader:
         self._bodies = Bodies()
         self._shapes: dict[tuple[str, ...], _Present] = {}
         self._session_of: dict[str, str] = {}  # of answers that later requests may go on from
-        self._ids = self._other_calls = self._redacted = 0
+        self._ids = self._other_calls = self._redacted = self._failed = 0
 
     @property
     def grain(self) -> Grain | None:
@@ -168,6 +169,7 @@ class _Reader:
     def notes(self) -> Sequence[Caveat]:
         counted = (
             (self._other_calls, "other_calls", "{} other than generations (embeddings, spans) were passed over."),
+            (self._failed, "failed_requests", "{} of failed requests; their prompts are counted like the others'."),
             (self._redacted, "text_redacted", "{} with the text taken out by the gateway: sharing is unknown."),
             (
                 self._bodies.beyond_text,
@@ -201,6 +203,7 @@ class _Reader:
         at = _first(tree, present.times)
         owners = _owners(tree, body, present)
         contents = self._contents(tree, body)
+        self._failed += tree.get("status") in _FAILURES
         alone = len(contents) == 1  # else tokens are counted for all of them together
         output_tokens = _count(usage, _OUTPUTS) if alone else None
         asked = self._bodies.asked_of(body)

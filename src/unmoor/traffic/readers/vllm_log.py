@@ -66,7 +66,11 @@ class _Reader:
         elif received[1] in self._prompts:
             (text, count), told = self._prompts.pop(received[1]), line
         else:
-            raise Broken("a request without its prompt", seen="no prompt logged", expected="--log-level DEBUG")
+            raise Broken(
+                "a request without its prompt",
+                seen="no prompt logged",
+                expected="a log with prompts, which VLLM_LOGGING_LEVEL=DEBUG makes",
+            )
         return (self._entry(line, told, text, count),)
 
     def _prompt(self, line: str, place: int) -> str:
