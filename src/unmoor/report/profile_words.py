@@ -214,7 +214,7 @@ def next_steps(report: TrafficReport) -> list[str]:
     """What to do next, the most telling first."""
     steps = []
     if report.breakers:
-        worst = report.breakers[0]
+        worst = max(report.breakers, key=lambda found: found.gain)
         steps.append(f"Mend {breaker_title(worst.what)}: {percent(worst.gain)} of prompt tokens are to gain.")
     steps += _routing_step(report.replicas or ())
     if report.grain is not None and report.grain.by == "bytes":
@@ -238,5 +238,6 @@ def _routing_step(rows: Sequence[ReplicaRate]) -> list[str]:
     if (rates[best].low or 0.0) - (rates[plain].low or 0.0) < _WORTH_ROUTING:
         return []
     return [
-        f"Route {best} over {most} replicas: {rate_words(rates[best])} instead of {rate_words(rates[plain])} {plain}."
+        f"Route {best} over {most} replicas of {tokens_short(rates[best].kv_tokens)} KV tokens each: "
+        f"{rate_words(rates[best])} of prompt tokens from cache instead of {rate_words(rates[plain])} {plain}."
     ]
