@@ -230,7 +230,7 @@ def test_broken_lines_are_counted_skipped_and_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "most"), [(90, 11, None), (5000, 60, None), (1, 1, 0), (90, 3, 2), (0, 1, None)]
+    ("good", "bad", "most"), [(90, 11, None), (5000, 60, None), (1, 1, 0), (90, 3, 2), (0, 1, None), (4, 5, None)]
 )
 def test_too_many_broken_lines_are_an_error_that_shows_the_first(good: int, bad: int, most: int | None) -> None:
     with pytest.raises(TrafficError) as caught:
@@ -240,7 +240,7 @@ def test_too_many_broken_lines_are_an_error_that_shows_the_first(good: int, bad:
     assert "-3" in caught.value.seen
 
 
-@pytest.mark.parametrize(("good", "bad", "most"), [(5000, 50, None), (90, 3, 3), (1, 20, 20), (1, 10, None)])
+@pytest.mark.parametrize(("good", "bad", "most"), [(5000, 50, None), (90, 3, 3), (1, 20, 20), (10, 10, None)])
 def test_as_many_as_are_allowed_are_none(good: int, bad: int, most: int | None) -> None:
     traffic = read_traffic(log(good, bad), where="log", most_broken=most, format_name="mooncake")
     assert (len(traffic), traffic.skipped_lines) == (good, bad)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from unmoor.core.errors import TrafficError
-from unmoor.traffic.entry import Entry
+from unmoor.traffic.entry import Entry, Prompt
 from unmoor.traffic.log import Grain, Traffic
 from unmoor.traffic.readers import read_traffic
 from unmoor.traffic.reuse.curve import ideal
@@ -204,6 +204,51 @@ def test_failed_requests_are_counted_with_the_others_and_said() -> None:
     traffic, entries = read(LITELLM, failed)
     assert [entry.output_tokens for entry in entries] == [7, None]
     assert [caveat.text[:8] for caveat in traffic.caveats if caveat.code == "failed_requests"] == ["1 record"]
+
+
+def test_a_system_prompt_beside_the_messages_is_part_of_the_prompt() -> None:
+    _, (one, other) = read(
+        {"model": "m", "system": "Be kind.", "messages": SAID},
+        {"model": "m", "system": [{"type": "text", "text": "Be kind."}], "messages": SAID},
+    )
+    for entry in (one, other):
+        assert isinstance(entry.content, Prompt)
+        assert [part.text for part in entry.content.parts] == ["Be kind.", "Hello"]
+
+
+def test_an_input_that_is_written_as_json_text_is_a_body() -> None:
+    written = json.dumps({"messages": CHAT["messages"], "tools": CHAT["tools"]})
+    _, entries = read(LANGFUSE | {"input": written}, LANGFUSE | {"input": json.dumps(SAID)})
+    assert [entry.tools for entry in entries] == [("find",), ()]
+    assert [entry.model for entry in entries] == ["m", "m"]
+
+
+def test_an_answer_over_http_is_looked_into() -> None:
+    _, (entry,) = read({"request": CHAT, "response": {"status_code": 200, "body": json.dumps(ANSWER)}})
+    assert (entry.input_tokens, entry.output_tokens) == (21, 7)
+
+
+def test_counts_as_text_or_whole_floats_are_read_and_negative_ones_are_broken() -> None:
+    _, entries = read(
+        {"request": CHAT, "response": {"usage": {"prompt_tokens": "200", "completion_tokens": 30.0}}},
+        {"model": "m", "input": "123"},
+    )
+    assert [(entry.input_tokens, entry.output_tokens) for entry in entries] == [(200, 30), (None, None)]
+    with pytest.raises(TrafficError, match="prompt_tokens"):
+        read({"request": CHAT, "response": {"usage": {"prompt_tokens": -5}}})
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"timestamp": 10**400}, {"duration_s": 10**400}, {"request": CHAT | {"response_format": {"type": ["a"]}}}],
+    ids=["time", "duration", "type"],
+)
+def test_one_odd_value_costs_its_own_line_at_most(odd: dict[str, Any]) -> None:
+    fine = {"timestamp": 1796029200, "request": CHAT}
+    content = "\n".join(json.dumps(row) for row in (fine, fine | odd, fine)).encode()
+    traffic = read_traffic(content, where="log", cutter=BytesCutter(b"key"))
+    assert len(traffic) + traffic.skipped_lines == 3
+    assert len(traffic) >= 2
 
 
 def test_responses_that_go_on_from_one_another_are_a_session() -> None:

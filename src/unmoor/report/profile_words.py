@@ -237,7 +237,6 @@ def _routing_step(rows: Sequence[ReplicaRate]) -> list[str]:
     plain, best = next(iter(rates)), max(rates, key=lambda name: rates[name].low or 0.0)
     if (rates[best].low or 0.0) - (rates[plain].low or 0.0) < _WORTH_ROUTING:
         return []
-    return [
-        f"Route {best} over {most} replicas of {tokens_short(rates[best].kv_tokens)} KV tokens each: "
-        f"{rate_words(rates[best])} of prompt tokens from cache instead of {rate_words(rates[plain])} {plain}."
-    ]
+    room = tokens_short(rates[best].kv_tokens)
+    gained = f"{rate_words(rates[best])} of prompt tokens from cache instead of {rate_words(rates[plain])} {plain}"
+    return [f"Route {best} over {most} replicas of {room} KV tokens each: {gained}."]

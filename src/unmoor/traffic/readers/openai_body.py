@@ -102,6 +102,8 @@ class Bodies:
         """The body's prompts, several where a completion's body holds a list of them. Raises Broken."""
         messages = body.get("messages")
         if messages is not None:
+            if isinstance(said := body.get("system"), str | list):  # as Anthropic's interface has it
+                messages = [{"role": "system", "content": said}, *messages]
             return (self._prompt(messages, body),)
         said = body.get("prompt", body.get("input"))
         if isinstance(said, list) and said and not isinstance(said[0], dict):
@@ -251,10 +253,8 @@ def _constraint(kind: str, value: object) -> str | None:
 
 def _format(told: object) -> str | None:
     """What `response_format` says, or `text.format` of a response."""
-    if not isinstance(told, dict) or told.get("type") in {None, "text"}:
-        return None
-    kind = str(told["type"])
-    if kind not in _KIND_OF:
+    kind = told.get("type") if isinstance(told, dict) else None
+    if not isinstance(told, dict) or not isinstance(kind, str) or kind not in _KIND_OF:
         return None
     inner = told.get("json_schema", told)
     return f"{kind}:{_hash_of(inner.get('schema', inner) if isinstance(inner, dict) else inner)}"

@@ -20,6 +20,7 @@ from unmoor.traffic.log import Grain
 from unmoor.traffic.readers.clock import Clock
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
 from unmoor.traffic.readers.json_lines import decoded
+from unmoor.traffic.readers.lines import MOST_TOKENS, in_range
 from unmoor.traffic.readers.openai_body import EXPECTED, Bodies, answer_bytes_of, is_body, tools_of
 
 _BODIES = ("request", "body", "request_body", "requestBody", "proxy_server_request", "input", "kwargs", "params")
@@ -40,6 +41,7 @@ _TIMES = (
 _ENDS = ("endTime", "end_time")
 _TOOK = {"duration_s": 1.0, "took_s": 1.0, "latency_s": 1.0, "latency": 1.0, "response_time": 1.0}
 _TOOK |= {"duration_ms": 1e-3, "latency_ms": 1e-3, "request_duration_ms": 1e-3}
+_WITHOUT_UNIT = ("latency", "response_time")
 _SESSIONS = ("session_id", "sessionId", "session", "conversation_id", "conversation", "thread_id", "prompt_cache_key")
 _TENANTS = (
     *("tenant", "tenant_id", "team", "team_alias", "team_id", "user_api_key_team_alias", "user_api_key_team_id"),
@@ -62,6 +64,7 @@ _CACHED = frozenset(("cache_read_input_tokens", "cache_creation_input_tokens"))
 _FAILURES = ("failure", "failed", "error", "ERROR")
 _REDACTED = "redacted-by-litellm"
 _MOST_SHAPES = 1000
+_LONGEST_NUMBER = 12
 _MOST_ANSWERS = 100_000
 
 NAMES = frozenset(
@@ -106,8 +109,9 @@ def body_in(record: Tree, *, named: bool = True) -> Tree | None:
 
     Where `named`, a prompt or an input is one only beside the model that it is for.
     """
-    if is_body(record, named=named):
-        return record
+    own = _written_body(record) or (record if is_body(record, named=named) else None)
+    if own is not None:
+        return own
     for name in _BODIES:
         if name not in record:
             continue
@@ -126,6 +130,21 @@ def body_in(record: Tree, *, named: bool = True) -> Tree | None:
         told = {name: value for name, value in record.items() if name not in taken} | {key: listed}
         return told if is_body(told, named=False) else None
     return None
+
+
+def _written_body(record: Tree) -> Tree | None:
+    """The body in an input or in messages that are written as JSON text; None where there is no such text."""
+    for name in ("input", "messages"):
+        said = record.get(name)
+        if isinstance(said, str) and said[:1] in {"{", "["} and (parsed := _parsed(said)):
+            rest = {key: value for key, value in record.items() if key != name}
+            told = {**rest, "messages": parsed} if isinstance(parsed, list) else {**rest, **_tree_of(parsed)}
+            return told if is_body(told, named=False) else None
+    return None
+
+
+def _tree_of(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _is_generation(record: Tree) -> bool:
@@ -158,6 +177,7 @@ class _Reader:
         self._bodies = Bodies()
         self._shapes: dict[tuple[str, ...], _Present] = {}
         self._session_of: dict[str, str] = {}  # of answers that later requests may go on from
+        self._unit_assumed = ""
         self._ids = self._other_calls = self._redacted = self._failed = 0
 
     @property
@@ -182,6 +202,9 @@ class _Reader:
             for count, code, text in counted
             if count
         )
+        if self._unit_assumed:
+            note = Caveat(code="clock_unit", text=f"`{self._unit_assumed}` was read as seconds.")
+            return (*((self._clock.note,) if self._clock.note else ()), note, *told)
         return (*((self._clock.note,) if self._clock.note else ()), *told)
 
     def read(self, record: bytes) -> tuple[Entry, ...]:
@@ -199,17 +222,22 @@ class _Reader:
 
     def _entries(self, tree: Tree, body: Tree, present: _Present) -> tuple[Entry, ...]:
         answer = next((found for name in present.answers if (found := _tree(tree[name]))), _NOTHING)
+        if (
+            "usage" not in answer and (inner := _tree(answer.get("body"))) is not None
+        ):  # an answer over HTTP, as a batch's
+            answer = inner
         usage = _usage(tree, answer, present)
         at = _first(tree, present.times)
         owners = _owners(tree, body, present)
         contents = self._contents(tree, body)
         self._failed += tree.get("status") in _FAILURES
         alone = len(contents) == 1  # else tokens are counted for all of them together
-        output_tokens = _count(usage, _OUTPUTS) if alone else None
+        beside = usage is tree  # where an input and an output are text
+        output_tokens = _count(usage, _OUTPUTS[:-1] if beside else _OUTPUTS) if alone else None
         asked = self._bodies.asked_of(body)
         entry = Entry(
             at_s=None if at is None else self._clock.seconds(at),
-            input_tokens=_prompt_tokens(usage) if alone else None,
+            input_tokens=_prompt_tokens(usage, _INPUTS[:-1] if beside else _INPUTS) if alone else None,
             output_tokens=output_tokens,
             content=contents[0],
             session=self._session(tree, owners, body, answer, present),
@@ -270,6 +298,7 @@ class _Reader:
         for name in present.took:
             value = tree[name]
             if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+                self._unit_assumed = self._unit_assumed or (name if name in _WITHOUT_UNIT else "")
                 return value * _TOOK[name]
         return None
 
@@ -334,9 +363,9 @@ def _name(tree: Tree, names: Sequence[str]) -> str | None:
     return None
 
 
-def _prompt_tokens(usage: Tree) -> int | None:
+def _prompt_tokens(usage: Tree, names: Sequence[str]) -> int | None:
     """A prompt's tokens; Langfuse's `input` is without the cached ones, which stand beside it."""
-    count = _count(usage, _INPUTS)
+    count = _count(usage, names)
     if count is None or any(name in usage for name in _INPUTS[:-1]):
         return count
     beside = (usage[name] for name in usage if name.startswith("input_") or name in _CACHED)
@@ -344,9 +373,19 @@ def _prompt_tokens(usage: Tree) -> int | None:
 
 
 def _count(usage: Tree, names: Sequence[str]) -> int | None:
-    """A number of tokens; None where it is not said, or is 0 as for a request that failed before it was read."""
-    found = next((usage[name] for name in names if isinstance(usage.get(name), int)), None)
-    return None if found is None or isinstance(found, bool) or found < 1 else found
+    """A number of tokens; None where it is not said, or is 0 as for a request that failed before it was read.
+
+    Raises Broken for a negative one.
+    """
+    for name in names:
+        value = usage.get(name)
+        if isinstance(value, str) and value.isdecimal() and len(value) < _LONGEST_NUMBER:
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+            continue
+        in_range(name, value, least=0, most=MOST_TOKENS)
+        return int(value) or None
+    return None
 
 
 def _looks_like(first: FirstLine) -> bool:

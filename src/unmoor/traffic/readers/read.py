@@ -20,6 +20,7 @@ from unmoor.traffic.tree import SymbolStore
 _LOOKED_AT = 20
 """So many records of a file are looked at for its format: a log may begin in the middle of a line, or with banners."""
 
+_ODD = (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, RecursionError)
 _NAMED = 5
 
 
@@ -145,6 +146,8 @@ class _Reading:
                     yield number, entry
             except Broken as broken:
                 self._skipped.add(number, broken)
+            except _ODD as error:
+                self._skipped.add(number, _odd(error))
 
     def completed(self, traffic: Traffic) -> Traffic:
         """With what the log itself says beyond its requests, where its format carries that. Raises TrafficError."""
@@ -177,6 +180,13 @@ def _outcome(reader: RecordReader, record: bytes | Broken) -> list[Entry] | Brok
         return list(reader.read(record))
     except Broken as broken:
         return broken
+    except _ODD as error:
+        return _odd(error)
+
+
+def _odd(error: Exception) -> Broken:
+    """A record of which nobody thought costs itself, not the log."""
+    return Broken("a value that cannot be", seen=type(error).__name__, expected="a request as the format has it")
 
 
 def _passed_over(names: Sequence[str]) -> tuple[Caveat, ...]:

@@ -57,8 +57,9 @@ class Skipped:
             raise self._too_many()
 
     def check(self) -> None:
-        """Raises TrafficError where more records were broken than may be, or every one was."""
-        if self.count and (self.count > self._allowed or not self._good):
+        """Raises TrafficError where more records were broken than may be, and where most were and nobody allowed it."""
+        most = self.count > self._good and self._most is None
+        if self.count and (self.count > self._allowed or most or not self._good):
             raise self._too_many()
 
     @property
@@ -87,7 +88,11 @@ class Skipped:
         if self.count == 1:
             return self.error_of(*self._first[0])
         more = [f"... and {self.count - len(self._first):,} more"] if self.count > len(self._first) else []
-        allowed = f"{self._most:,}" if self._most is not None else f"{FEWEST_ALLOWED}, or {SHARE_ALLOWED:.0%} of them"
+        allowed = (
+            f"{self._most:,}"
+            if self._most is not None
+            else f"{FEWEST_ALLOWED}, or {SHARE_ALLOWED:.0%} of them, and no more than half"
+        )
         return TrafficError(
             "too many broken lines",
             where=self._records.place(self._first[0][0]),
