@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from unmoor.cli.page_file import write_page
 from unmoor.cli.profile import command
 from unmoor.cli.token_count import token_count
 from unmoor.core.plan import SyntheticTraffic
@@ -104,13 +105,61 @@ def test_a_page_is_written_beside_what_is_printed(tmp_path: Path) -> None:
 
 def test_a_page_that_may_quote_text_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
-    out.write_text("an older page")
-    done = unmoor("profile", str(AGENTS), "--page", str(out), "--replicas", "2", "--show-text")
-    assert done.returncode == 0
+    for args in ([], ["--show-text"]):  # an older page gives way
+        done = unmoor("profile", str(AGENTS), "--page", str(out), "--replicas", "2", *args)
+        assert done.returncode == 0, done.stderr
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
-    refused = unmoor("profile", str(AGENTS), "--page", str(tmp_path), "--replicas", "2")
-    assert (refused.returncode, refused.stdout) == (1, b"")
-    assert b"name another with --page" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--page log", "will not be overwritten"),
+        ("--page link", "will not be overwritten"),
+        ("--page plan.toml --plan plan.toml", "will not be overwritten"),
+        ("--page empty", "will not be overwritten"),
+        ("--page theirs.html", "will not be overwritten"),
+        ("--page folder", "is no file"),
+        ("--page log/page.html", "cannot be written"),
+        ("--page /dev/null", "is no file"),
+        ("--fingerprint folder", "is no file"),
+        ("--fingerprint none/out.fp", "cannot be written"),
+        ("--fingerprint log", "will not be overwritten"),
+        ("--fingerprint out --page ./out", "one file for two things"),
+        ("--fingerprint out --key-file out", "one file for two things"),
+        ("--fingerprint out --key-file key --page folder/../key", "one file for two things"),
+        ("--fingerprint out --key-file key --page folder", "is no file"),
+        ("--fingerprint out --key-file log", "no key to hash names with"),
+    ],
+)
+def test_a_place_that_may_not_be_written_is_refused_before_the_log_is_read(
+    tmp_path: Path, options: str, message: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "log").write_bytes(b"no log at all: were it read, the error would be another\n")
+    (tmp_path / "plan.toml").write_bytes(PLAN.read_bytes())
+    (tmp_path / "empty").touch()
+    (tmp_path / "link").symlink_to("log")
+    (tmp_path / "theirs.html").write_text("<!doctype html>\n<title>Somebody's</title>\n")
+    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()}
+    argv = [sys.executable, "-m", "unmoor.cli", "profile", "log", *options.split()]
+    done = subprocess.run(argv, capture_output=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert message in done.stderr.decode()
+    assert b"hint:" in done.stderr
+    assert {path: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_page_that_does_not_fit_leaves_the_older_one_whole(tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    write_page("<!doctype html>\n<title>Unmoor: old</title>\n", out, str)
+    before = out.read_bytes()
+    full = f"ulimit -f 8; trap '' XFSZ; {sys.executable} -m unmoor.cli profile {AGENTS} --replicas 2 --page {out}"
+    done = subprocess.run(["/bin/bash", "-c", full], capture_output=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"the page cannot be written" in done.stderr
+    assert out.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_a_fingerprint_is_profiled_in_the_logs_place_and_only_its_owner_reads_it(tmp_path: Path) -> None:

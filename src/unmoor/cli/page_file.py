@@ -2,36 +2,73 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from unmoor.cli.out_file import PRIVATE, not_overwritten, part_file
 from unmoor.core.errors import WorldError
 
-_OWN, _ALL = 0o600, 0o644
+_ALL = 0o644
+_BEGINS, _TITLE, _HEAD_BYTES = b"<!doctype html>", b"<title>Unmoor", 1024
 
 
 def write_page(
     page: str, target: Path, say: Callable[[str], None], *, option: str = "--html", private: bool = False
 ) -> None:
-    """Writes the page, with the folders on the way, and says where. Raises WorldError where it cannot be written.
+    """Writes the page whole, with the folders on the way, and says where; an older page of ours gives way to it.
 
     `option` is what names the place on the command line. A `private` page, with somebody's text in it, is readable by
     its owner only.
+
+    Raises UsageError for a place that holds something else, and WorldError where the page cannot be written.
     """
+    refuse_strange(target, option=option)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWN if private else _ALL)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            if private:
-                os.fchmod(handle, _OWN)  # one that was there keeps its mode otherwise
-            file.write(page)
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        older = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+        with part_file(target, [page.encode()], mode=PRIVATE if private else _ALL) as (part, place):
+            if older is not None and not private:
+                part.chmod(older)
+            part.replace(place)
     except OSError as failure:
         raise WorldError(
             "the page cannot be written",
             where=str(target),
-            seen=failure.strerror,
+            seen=failure.strerror or type(failure).__name__,
             expected="a place that can be written to",
             hint=f"name another with {option}",
         ) from None
     say(f"page: {target}")
+
+
+def refuse_strange(target: Path, *, option: str) -> None:
+    """Raises UsageError for a file that is there and is no page of ours; WorldError for one that cannot be read."""
+    try:
+        if not target.exists() or target.is_dir():
+            return
+        if not target.is_file() or not _is_ours(target):
+            raise not_overwritten(
+                target,
+                where=str(target),
+                expected="no file yet, or an older page of unmoor",
+                hint=f"name another with {option}, or remove this one",
+            )
+    except OSError as failure:
+        raise WorldError(
+            "the page cannot be written",
+            where=str(target),
+            seen=f"what is there cannot be read: {failure.strerror or type(failure).__name__}",
+            expected="no file yet, or an older page of unmoor",
+            hint=f"name another with {option}",
+        ) from None
+
+
+def _is_ours(target: Path) -> bool:
+    with target.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    return head.startswith(_BEGINS) and _TITLE in head

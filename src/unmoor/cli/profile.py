@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BYTES_PER_TOKEN = 4.0
 """Where the log tells no ratio, as for its own conversion."""
 _PATH = click.Path(path_type=Path)
+_OTHER_FILE = "name another file, or remove this one"
 
 
 @click.command("profile")
@@ -71,6 +72,7 @@ def command(
     from unmoor.traffic.profile.question import Question
 
     _refuse_key_alone(key_file, fingerprint)
+    _check_outputs(page=page, fingerprint=fingerprint, key_file=key_file)
     told = open_plan(plan)[0] if plan else None
     engines = engine_blocks([candidate.engine for candidate in told.candidates] if told else ())
     watch, cutter = Watch(), cutter_for(tokenizer)
@@ -103,6 +105,23 @@ def _refuse_key_alone(key_file: Path | None, fingerprint: Path | None) -> None:
             expected="--fingerprint OUT beside --key-file",
             hint="leave --key-file out",
         )
+
+
+def _check_outputs(*, page: Path | None, fingerprint: Path | None, key_file: Path | None) -> None:
+    """Refuses what could not be written after the log was read, which may take minutes. Raises UsageError."""
+    from unmoor.cli.key_file import key_from
+    from unmoor.cli.out_file import check_places, not_overwritten
+    from unmoor.cli.page_file import refuse_strange
+
+    places = {"--fingerprint": fingerprint, "--key-file": key_file, "--page": page}
+    check_places(places, folders_made=frozenset({"--page"}))
+    if page is not None:
+        refuse_strange(page, option="--page")
+    kept = key_file is not None and key_file.exists()
+    if kept:
+        key_from(key_file)
+    elif fingerprint is not None and fingerprint.exists():  # under a fresh key it cannot come out the same
+        raise not_overwritten(fingerprint, where=str(fingerprint), hint=_OTHER_FILE)
 
 
 def _finder(watch: Watch, cutter: Cutter, traffic: Traffic, *, show_text: bool) -> FindBreakers:
@@ -138,8 +157,7 @@ def _write_fingerprint(
     from unmoor.traffic.fingerprint import write
 
     chunks = write(traffic, key=key_from(key_file), block_tokens=block_tokens, breakers=report.breakers)
-    hint = "name another file, or remove this one"
-    written = write_out(out, chunks, force=False, mode=PRIVATE, hint=hint)
+    written = write_out(out, chunks, force=False, mode=PRIVATE, hint=_OTHER_FILE)
     click.echo(f"fingerprint: {out}{'' if written else ', unchanged'}", err=True)
 
 
