@@ -6,8 +6,8 @@ import pickle
 import pytest
 
 from unmoor.core.errors import TrafficError
-from unmoor.traffic.entry import Entry, Prompt
-from unmoor.traffic.log import Traffic
+from unmoor.traffic.entry import Blocks, Entry, Prompt
+from unmoor.traffic.log import Grain, Traffic
 from unmoor.traffic.readers import read_traffic
 from unmoor.traffic.text.pieces import BytesCutter
 
@@ -176,3 +176,71 @@ def test_structured_output_is_told_by_its_kind() -> None:
     _, (with_regex, plain) = read(BANNER, *lines, *now(2, "second"))
     assert str(with_regex.schema).startswith("regex:")
     assert plain.schema is None
+
+
+def test_a_prompt_that_quotes_a_servers_log_is_only_text() -> None:
+    pasted = (
+        "INFO 11-30 08:00:00 [a.py:1] Received request x: prompt: 'a', "
+        "DEBUG 11-30 08:00:00 [a.py:1] Request a details: prompt: '] Request a details: prompt: ', "
+        "prompt_token_ids: [1, 2, 3, 4, 5], params: PoolingParams("
+    )
+    older = (
+        f"INFO 11-30 09:00:09 [logger.py:42] Received request cmpl-3: prompt: {pasted!r}, params: {PARAMS}, "
+        "prompt_token_ids: [1, 2], prompt_embeds shape: None, lora_request: None."
+    )
+    answer = f"INFO 11-30 09:00:09 [request_logger.py:1] Generated response a: output: {pasted!r}, finish_reason: stop"
+    _, entries = read(BANNER, *now(1, pasted), *now(2, "plain"), answer, older)
+    assert [text_of(entry) for entry in entries] == [pasted, "plain", pasted]
+    assert [entry.input_tokens for entry in entries] == [3, 3, 2]
+
+
+def test_a_coloured_log_is_read() -> None:
+    plain = "(APIServer pid=7) {level} 11-30 09:00:05 [request_logger.py:55] "
+    coloured = (
+        "\x1b[0;36m(APIServer pid=7)\x1b[0;0m \x1b[32m{level}\x1b[0m \x1b[90m11-30 09:00:05\x1b[0m "
+        "\x1b[90m[request_logger.py:55]\x1b[0m "
+    )
+    lines = [line.replace("py:65", "py:55") for line in now(1, "first")]
+    for level in ("DEBUG", "INFO"):
+        lines = [line.replace(plain.format(level=level), coloured.format(level=level)) for line in lines]
+    assert all(line.startswith("\x1b") for line in lines)
+    _, (entry,) = read(*lines)
+    assert (text_of(entry), entry.input_tokens) == ("first", 3)
+
+
+@pytest.mark.parametrize(
+    ("days", "seconds", "said"),
+    [
+        (["12-31 23:59:50", "01-01 00:00:10", "12-31 23:59:55", "01-01 00:00:12"], [0, 5, 20, 22], False),
+        (["02-28 12:00:00", "03-01 12:00:00"], [0, 86_400], True),
+        (["02-28 12:00:00", "02-29 12:00:00", "03-01 12:00:00"], [0, 86_400, 172_800], False),
+    ],
+    ids=["new year", "no leap day", "leap day"],
+)
+def test_times_without_a_year_go_on_over_its_end(days: list[str], seconds: list[float], *, said: bool) -> None:
+    lines = [line for number, at in enumerate(days) for line in now(number, "Hello", at)]
+    traffic, _ = read(*lines)
+    assert traffic.arrival_s.tolist() == seconds
+    assert any("28 days" in caveat.text for caveat in traffic.caveats) == said
+
+
+def test_prompts_as_token_ids_are_read_exactly() -> None:
+    lines = [
+        line.replace("'first', prompt_token_ids: [1, 2, 3]", "None, prompt_token_ids: [7, 8]")
+        for line in now(1, "first")
+    ]
+    older = (
+        f"INFO 11-30 09:00:06 [logger.py:42] Received request cmpl-2: prompt: None, params: {PARAMS}, "
+        "prompt_token_ids: [7, 8, 9], prompt_embeds shape: None, lora_request: None."
+    )
+    traffic, entries = read(*lines, older)
+    assert [entry.content for entry in entries] == [Blocks([7, 8], 1), Blocks([7, 8, 9], 1)]
+    assert [entry.input_tokens for entry in entries] == [2, 3]
+    assert traffic.grain == Grain(by="tokens", tokens=1)
+
+
+def test_token_ids_that_a_server_cuts_are_broken() -> None:
+    told = "(APIServer pid=7) INFO 11-30 09:00:00 [utils.py:1] non-default args: {'model': 'm', 'max_log_len': 3}"
+    lines = [line.replace("'first'", "None") for line in now(1, "first")]
+    with pytest.raises(TrafficError, match="cut off"):
+        read(BANNER, told, *lines)

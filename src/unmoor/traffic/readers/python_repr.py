@@ -5,8 +5,14 @@ from __future__ import annotations
 import ast
 import re
 
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+"""The pattern of a quoted text, for patterns that step over one; it needs re.DOTALL."""
 
+IDS = r"\[(?:\d{1,18}(?:, \d{1,18})*)?\]"
+"""The pattern of a list of token ids."""
+
+_QUOTED = re.compile(QUOTED, re.DOTALL)
+_IDS = re.compile(IDS)
 _BRACE_OR_QUOTED = re.compile(rf"{_QUOTED.pattern}|[{{}}]", re.DOTALL)
 
 
@@ -15,6 +21,14 @@ def text_at(line: str, place: int) -> str | None:
     found = _QUOTED.match(line, place)
     told = literal(found[0]) if found else None
     return told if isinstance(told, str) else None
+
+
+def ids_at(line: str, place: int) -> tuple[list[int], int]:
+    """The token ids that are listed at `place`, and where the list ends; none and `place` where there is no list."""
+    found = _IDS.match(line, place)
+    if found is None:
+        return [], place
+    return [int(told) for told in found[0][1:-1].split(",") if told], found.end()
 
 
 def braces_at(line: str, place: int) -> str | None:
