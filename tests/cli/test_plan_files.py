@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,62 @@ def test_a_folder_of_logs_is_one_log_in_the_order_of_its_names_and_hidden_files_
     assert traffic.caveats == ()
     workload = open_workload(plan_with(f'path = "{tmp_path / "may"}"', tmp_path), base=tmp_path)
     assert len(workload.requests) == 1200
+
+
+def test_what_is_no_file_of_a_folder_is_named_in_a_caveat(tmp_path: Path) -> None:
+    elsewhere, logs = tmp_path / "elsewhere", tmp_path / "logs"
+    for folder in (elsewhere, logs):
+        folder.mkdir()
+        (folder / "a.jsonl").write_bytes(AGENTS.read_bytes())
+    (logs / "day2").symlink_to(elsewhere)
+    (logs / "itself").symlink_to(logs)
+    (logs / "gone").symlink_to(tmp_path / "no.jsonl")
+    (logs / "loop").symlink_to(logs / "loop")
+    (logs / ".hidden").symlink_to(elsewhere)
+    os.mkfifo(logs / "pipe")
+    traffic = open_traffic(logs)
+    assert len(traffic) == 1200
+    assert [caveat.code for caveat in traffic.caveats] == ["entries_passed_over"]
+    told = traffic.caveats[0].text
+    assert "day2 (a link to a folder), gone (a link to no file), itself (a link to a folder), loop (a link" in told
+    assert told.endswith("pipe (a pipe or a device).")
+    (logs / "a.jsonl").unlink()
+    with pytest.raises(TrafficError, match="a folder without a file, but with day2"):
+        open_traffic(logs)
+
+
+def test_a_link_to_a_file_of_a_folder_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").symlink_to(AGENTS)
+    assert len(open_traffic(tmp_path)) == 1200
+    assert open_traffic(tmp_path).caveats == ()
+
+
+@pytest.mark.parametrize("refused", ["scandir", "stat"])  # as for mode 000 and for 444; root may read either
+def test_a_folder_below_that_may_not_be_read_is_an_error(
+    tmp_path: Path, refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "may").mkdir()
+    for folder in (tmp_path, tmp_path / "may"):
+        (folder / "a.jsonl").write_bytes(AGENTS.read_bytes())
+    real = getattr(os, refused)
+
+    def deny(path: Path, **options: bool) -> object:
+        if (path if refused == "scandir" else Path(path).parent) == tmp_path / "may":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, **options)
+
+    monkeypatch.setattr(os, refused, deny)
+    with pytest.raises(TrafficError) as caught:
+        open_traffic(tmp_path)
+    assert (caught.value.where, caught.value.seen) == (str(tmp_path / "may"), "Permission denied")
+    assert caught.value.hint
+
+
+def test_a_closed_standard_input_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(TrafficError) as caught:
+        open_traffic(Path("-"))
+    assert (caught.value.where, caught.value.message) == ("standard input", "cannot be read")
 
 
 def test_a_folder_without_a_log_is_refused(tmp_path: Path) -> None:

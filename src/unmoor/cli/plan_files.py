@@ -6,13 +6,15 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from unmoor.cli.symbol_file import SymbolFile
 from unmoor.core.errors import PlanError, TrafficError, UserError
+from unmoor.core.evidence import Caveat
 from unmoor.core.plan import Plan
 from unmoor.core.plan_text import read_plan
 from unmoor.core.traffic import Workload
@@ -24,6 +26,7 @@ from unmoor.traffic.text.pieces import BytesCutter
 
 STANDARD_INPUT = "-"
 _KEY_BYTES = 32
+_NAMED = 5
 _LOG = "a request log or trace"
 _FORMATS = "docs/reference/traffic.md lists the formats"
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?::-(?P<default>[^}]*))?\}|(?P<plain>\w+))")
@@ -110,14 +113,15 @@ def open_traffic(
 
     Content as text is told apart by bytes unless `cutter` is given, under a key that is forgotten.
 
-    Of a folder, all files below it are read, in the order of their names; hidden ones are passed over. The hashes of a
-    log that is larger than memory go to a temporary file.
+    Of a folder, all files below it are read, in the order of their names; hidden ones are passed over. So are links to
+    folders, links to nothing and pipes, which a caveat names. The hashes of a log that is larger than memory go to a
+    temporary file.
 
-    Raises TrafficError for one that is missing or cannot be read as traffic.
+    Raises TrafficError for one that is missing or cannot be read as traffic, or has a folder below it that cannot.
     """
     where = "standard input" if str(path) == STANDARD_INPUT else shown(path)
-    with _log_files(path) as source, SymbolFile() as store:
-        return read_traffic(
+    with _log_files(path) as (source, notes), SymbolFile() as store:
+        traffic = read_traffic(
             source,
             where=where,
             format_name=format_name,
@@ -126,17 +130,35 @@ def open_traffic(
             watch=watch,
             store=store,
         )
+    return replace(traffic, caveats=(*notes, *traffic.caveats)) if notes else traffic
 
 
 @contextmanager
-def _log_files(path: Path) -> Iterator[Source]:
+def _log_files(path: Path) -> Iterator[tuple[Source, tuple[Caveat, ...]]]:
+    """What is to be read, and what in a folder is not."""
     if str(path) == STANDARD_INPUT:
-        yield sys.stdin.buffer
+        yield _standard_input(), ()
     elif _is_folder(path):
-        yield _files_below(path)
+        logs, others = _found_below(path)
+        if not logs:
+            seen = f"a folder without a file, but with {_listed(others)}" if others else "a folder without a file"
+            raise TrafficError("no request in it", where=shown(path), seen=seen, expected=_LOG, hint=_FORMATS)
+        yield _files_of(path, logs), _entries_passed_over(others)
     else:
         with _opened(path) as stream:
-            yield stream
+            yield stream, ()
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise TrafficError(
+            "cannot be read",
+            where="standard input",
+            seen="closed by who started unmoor",
+            expected=_LOG,
+            hint="pipe the log in, or name its file",
+        )
+    return sys.stdin.buffer
 
 
 def _is_folder(path: Path) -> bool:
@@ -146,17 +168,54 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _files_below(folder: Path) -> Iterator[LogFile]:
-    """The files below `folder`, opened one after another, in the order of their paths."""
-    found = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    logs = [path for path in found if not any(part.startswith(".") for part in path.parts)]
-    if not logs:
-        raise TrafficError(
-            "no request in it", where=shown(folder), seen="a folder without a file", expected=_LOG, hint=_FORMATS
-        )
+def _found_below(folder: Path) -> tuple[list[Path], list[str]]:
+    """The files below `folder`, relative to it, in the order of their paths; and what else is there, as text.
+
+    Hidden files and folders are left out. No link to a folder is followed: it may lead back. Raises TrafficError for a
+    folder that cannot be read.
+    """
+    logs: list[Path] = []
+    others: list[tuple[Path, str]] = []
+    folders = [folder]
+    while folders:
+        at = folders.pop()
+        with _told_as(
+            TrafficError, at, expected="a folder that can be read", hint="chmod u+rx, or name the files that can"
+        ):
+            entries = [Path(entry) for entry in os.scandir(at) if not entry.name.startswith(".")]
+            for entry in entries:
+                name = entry.relative_to(folder)
+                if entry.is_dir() and not entry.is_symlink():
+                    folders.append(entry)
+                elif entry.is_file():
+                    logs.append(name)
+                else:
+                    others.append((name, _kind(entry)))
+    return sorted(logs), [f"{shown(name)} ({kind})" for name, kind in sorted(others)]
+
+
+def _kind(entry: Path) -> str:
+    if not entry.is_symlink():
+        return "a pipe or a device"
+    return "a link to a folder" if entry.is_dir() else "a link to no file"
+
+
+def _files_of(folder: Path, logs: Sequence[Path]) -> Iterator[LogFile]:
+    """The files, opened one after another."""
     for log in logs:
         with _opened(folder / log) as stream:
             yield LogFile(name=shown(folder / log), stream=stream)
+
+
+def _entries_passed_over(others: Sequence[str]) -> tuple[Caveat, ...]:
+    if not others:
+        return ()
+    text = f"The folder also holds what is no file of its own; it was passed over: {_listed(others)}."
+    return (Caveat(code="entries_passed_over", text=text),)
+
+
+def _listed(others: Sequence[str]) -> str:
+    return ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
 
 
 @contextmanager
