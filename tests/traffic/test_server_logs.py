@@ -244,3 +244,50 @@ def test_token_ids_that_a_server_cuts_are_broken() -> None:
     lines = [line.replace("'first'", "None") for line in now(1, "first")]
     with pytest.raises(TrafficError, match="cut off"):
         read(BANNER, told, *lines)
+
+
+def test_finished_requests_with_token_ids_and_no_text_are_read_exactly() -> None:
+    sampling = "sampling_params={'temperature': 0.1}"
+    name = "x, text='secret'"
+    as_text = f"obj=GenerateReqInput(rid={name!r}, session_id=None, text=None, input_ids=[7, 8, 9], {sampling})"
+    asked = {"rid": "a", "text": None, "input_ids": [7, 8], "sampling_params": {"temperature": 0.1}}
+    as_json = {"timestamp": "2026-11-30T09:00:04", "event": "request.finished", "obj": asked}
+    out = {"text": "x", "meta_info": USAGE}
+    traffic, entries = read(f"[2026-11-30 09:00:02] Finish: {as_text}, out={out!r}", json.dumps(as_json | {"out": out}))
+    assert [entry.content for entry in entries] == [Blocks([7, 8, 9], 1), Blocks([7, 8], 1)]
+    assert [entry.input_tokens for entry in entries] == [3, 2]
+    assert entries[0].sampling == {"temperature": 0.1}
+    assert traffic.grain == Grain(by="tokens", tokens=1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[2026-11-30 09:00:02] Finish: obj=GenerateReqInput(rid='a', text=None, input_ids=[7] ... [9]), out={}",
+        '{"event": "request.finished", "obj": {"text": null, "input_ids": [7, "...", 9]}, "out": {}}',
+    ],
+    ids=["text", "json"],
+)
+def test_token_ids_that_lost_their_middle_are_broken(line: str) -> None:
+    with pytest.raises(TrafficError, match="cut off"):
+        read(line)
+
+
+def in_docker(line: str, most: int = 100) -> list[str]:
+    """As Docker's json-file driver keeps a line: in pieces, of which the last ends it."""
+    line += "\n"
+    pieces = [line[at : at + most] for at in range(0, len(line), most)]
+    return [json.dumps({"log": piece, "stream": "stdout", "time": "2026-11-30T09:00:00Z"}) for piece in pieces]
+
+
+def test_lines_that_docker_wrapped_are_unwrapped() -> None:
+    awkward = "two\nlines, é and \\n" * 20
+    traffic, entries = read(*(piece for line in [BANNER, *now(1, awkward)] for piece in in_docker(line)))
+    assert (traffic.format, [text_of(entry) for entry in entries]) == ("vllm-log", [awkward])
+    asked = f"obj=GenerateReqInput(rid='a', text={awkward!r}, input_ids=None)"
+    line = f"[2026-11-30 09:00:02] Finish: {asked}, out={ {'text': 'x', 'meta_info': USAGE}!r}"
+    told = {"timestamp": "2026-11-30T09:00:05", "event": "request.finished", "obj": {"text": awkward}}
+    as_json = json.dumps(told | {"out": {"meta_info": USAGE}})
+    for wrapped in (line, as_json):
+        traffic, entries = read(*in_docker(wrapped))
+        assert (traffic.format, [text_of(entry) for entry in entries]) == ("sglang-log", [awkward])

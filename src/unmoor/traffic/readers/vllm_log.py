@@ -17,6 +17,7 @@ from unmoor.traffic.entry import Blocks, Entry, Part, Prompt
 from unmoor.traffic.log import Grain
 from unmoor.traffic.readers.clock import Clock
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
+from unmoor.traffic.readers.docker_lines import Unwrapper, in_docker
 from unmoor.traffic.readers.python_repr import end_of_text, ids_at, text_at
 
 _EXPECTED = "lines of a server's log, some of them 'Received request ID: ...', with prompts (--log-level DEBUG)"
@@ -81,6 +82,7 @@ class _Days:
 class _Reader:
     def __init__(self) -> None:
         self._days = _Days()
+        self._docker = Unwrapper()
         self._prompts: dict[str, Prompt | Blocks] = {}
         self._counts: dict[str, int | None] = {}
         self._longest: int | None = None  # prompts are cut there, and nothing in their lines shows it
@@ -96,7 +98,8 @@ class _Reader:
         return (self._days.note,) if self._days.note else ()
 
     def read(self, record: bytes) -> tuple[Entry, ...]:
-        line = record.decode()
+        unwrapped = self._docker.line(record)
+        line = unwrapped.decode() if unwrapped else ""
         head = _HEAD.match(line)
         if head is None:
             return ()
@@ -180,7 +183,7 @@ def _sampling(told: str) -> dict[str, object]:
 
 
 def _looks_like(first: FirstLine) -> bool:
-    return _HEAD.match(first.text) is not None
+    return _HEAD.match(in_docker(first.keys) or first.text) is not None
 
 
 FORMAT = RecordFormat(name="vllm-log", expected=_EXPECTED, looks_like=_looks_like, start=_Reader)
