@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,3 +59,12 @@ def test_a_file_that_others_can_use_or_that_is_no_key_is_refused_unseen(
 def test_a_place_where_no_key_can_be_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="no key to hash names with"):
         key_from(tmp_path / name)
+
+
+def test_a_key_that_does_not_fit_leaves_no_file(tmp_path: Path) -> None:
+    kept = tmp_path / "key"
+    code = f"from pathlib import Path; from unmoor.cli.key_file import key_from; key_from(Path({str(kept)!r}))"
+    full = ["/bin/bash", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$0" -B -c "$1"', sys.executable, code]
+    done = subprocess.run(full, capture_output=True, check=False)
+    assert b"no key to hash names with" in done.stderr
+    assert not kept.exists()

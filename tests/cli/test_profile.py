@@ -152,7 +152,7 @@ def test_a_place_that_may_not_be_written_is_refused_before_the_log_is_read(
 
 def test_a_page_that_does_not_fit_leaves_the_older_one_whole(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
-    write_page("<!doctype html>\n<title>Unmoor: old</title>\n", out, str)
+    write_page("<!doctype html>\n<title>Unmoor: old</title>\n", out, print)
     before = out.read_bytes()
     full = f"ulimit -f 8; trap '' XFSZ; {sys.executable} -m unmoor.cli profile {AGENTS} --replicas 2 --page {out}"
     done = subprocess.run(["/bin/bash", "-c", full], capture_output=True, check=False, cwd=ROOT)

@@ -25,19 +25,29 @@ def key_from(path: Path | None) -> bytes:
         return fresh
     try:
         if not path.exists():
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(fresh.hex() + "\n")
+            _make(path, fresh)
             return fresh
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             text = file.read(2 * _KEY_BYTES + 2).decode("ascii", "replace")
     except OSError as failure:
-        raise _no_key(path, failure.strerror or type(failure).__name__, "is the folder there?") from None
+        raise _no_key(path, failure.strerror or type(failure).__name__, "name another file") from None
     if mode & _OTHERS:
         raise _no_key(path, f"a file that others can use (mode {mode & 0o777:04o})", f"chmod 600 {path}")
     if not _LINE.fullmatch(text):
         raise _no_key(path, "a file with something else in it", "name a file that is not there yet, and one is made")
     return bytes.fromhex(text)
+
+
+def _make(path: Path, key: bytes) -> None:
+    """The file, whole or not at all. Raises OSError."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(key.hex() + "\n")
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _no_key(path: Path, seen: str, hint: str) -> UsageError:
