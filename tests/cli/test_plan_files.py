@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -182,32 +184,40 @@ def test_a_link_to_a_file_of_a_folder_is_read(tmp_path: Path) -> None:
     assert open_traffic(tmp_path).caveats == ()
 
 
-@pytest.mark.parametrize("refused", ["scandir", "stat"])  # as for mode 000 and for 444; root may read either
-def test_a_folder_below_that_may_not_be_read_is_an_error(
-    tmp_path: Path, refused: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "may").mkdir()
-    for folder in (tmp_path, tmp_path / "may"):
+AS_NOBODY_SPECIAL = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all")
+"""Root may read everything; without these capabilities it may read what its mode allows."""
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+def test_a_folder_below_that_may_not_be_read_is_an_error(tmp_path: Path, mode: int) -> None:
+    before = AS_NOBODY_SPECIAL if os.geteuid() == 0 else ()
+    if before and shutil.which(before[0]) is None:
+        pytest.skip("root cannot be refused a folder here: setpriv is missing")
+    may_not = tmp_path / "logs" / "may"
+    may_not.mkdir(parents=True)
+    for folder in (tmp_path / "logs", may_not):
         (folder / "a.jsonl").write_bytes(AGENTS.read_bytes())
-    real = getattr(os, refused)
+    may_not.chmod(mode)
+    try:
+        done = subprocess.run(
+            [*before, sys.executable, "-m", "unmoor.cli", "profile", str(tmp_path / "logs")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        may_not.chmod(0o755)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"error: {may_not}" in done.stderr
+    assert "Permission denied" in done.stderr
+    assert "hint:" in done.stderr
 
-    def deny(path: Path, **options: bool) -> object:
-        if (path if refused == "scandir" else Path(path).parent) == tmp_path / "may":
-            raise PermissionError(13, "Permission denied", str(path))
-        return real(path, **options)
 
-    monkeypatch.setattr(os, refused, deny)
-    with pytest.raises(TrafficError) as caught:
-        open_traffic(tmp_path)
-    assert (caught.value.where, caught.value.seen) == (str(tmp_path / "may"), "Permission denied")
-    assert caught.value.hint
-
-
-def test_a_closed_standard_input_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(TrafficError) as caught:
-        open_traffic(Path("-"))
-    assert (caught.value.where, caught.value.message) == ("standard input", "cannot be read")
+def test_a_closed_standard_input_is_one_clear_error() -> None:
+    command = 'exec "$0" -m unmoor.cli profile - <&-'
+    done = subprocess.run(["/bin/sh", "-c", command, sys.executable], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: standard input: cannot be read")
 
 
 def test_a_folder_without_a_log_is_refused(tmp_path: Path) -> None:
