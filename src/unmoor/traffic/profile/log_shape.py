@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from unmoor.core.traffic import TokenCounts
 from unmoor.traffic.log import Real, Traffic, Whole
 from unmoor.traffic.profile.report import Arrivals, Bin, Concurrency, Histograms, Spread, Stretch
+from unmoor.traffic.running import Running
 
 _GAPS_FOR_BURSTINESS = 2
 _BINS_A_DECADE = 6
@@ -68,7 +69,7 @@ def histogram(lengths: Whole) -> tuple[Bin, ...]:
 
 def concurrency_of(traffic: Traffic) -> Concurrency | None:
     """How many requests ran at a time, from the first arrival to the last; None where any request's end is unknown."""
-    running = _Running.of(traffic)
+    running = _running(traffic)
     duration_s = traffic.duration_s
     if running is None or not duration_s:
         return None
@@ -84,7 +85,7 @@ def stretches_of(traffic: Traffic, count: int = _STRETCHES) -> tuple[Stretch, ..
     rows = np.searchsorted(traffic.arrival_s, edges, side="left")
     rows[-1] = len(traffic)  # the last stretch includes its end
     tokens = np.concatenate(([0], np.cumsum(np.maximum(traffic.input_tokens, 0))))
-    running = _Running.of(traffic)
+    running = _running(traffic)
     made = []
     for i in range(count):
         start_s, end_s = float(edges[i]), float(edges[i + 1])
@@ -101,37 +102,11 @@ def stretches_of(traffic: Traffic, count: int = _STRETCHES) -> tuple[Stretch, ..
     return tuple(made)
 
 
-class _Running:
-    """How many requests run at a time, from their starts and ends, each sorted."""
-
-    def __init__(self, start_s: Real, end_s: Real) -> None:
-        self._start_s, self._end_s = start_s, np.sort(end_s)
-        self._starts_sum = np.concatenate(([0.0], np.cumsum(self._start_s)))
-        self._ends_sum = np.concatenate(([0.0], np.cumsum(self._end_s)))
-        ended = np.searchsorted(self._end_s, self._start_s, side="right")
-        # One that takes no time runs at its own moment.
-        self._at_start = np.maximum(np.arange(1, len(start_s) + 1) - ended, 1)
-
-    @classmethod
-    def of(cls, traffic: Traffic) -> _Running | None:
-        if not traffic.timed or bool(np.isnan(traffic.took_s).any()):
-            return None
-        return cls(traffic.arrival_s, traffic.arrival_s + traffic.took_s)
-
-    def peak(self, from_s: float, to_s: float) -> int:
-        first = int(np.searchsorted(self._start_s, from_s, side="left"))
-        last = int(np.searchsorted(self._start_s, to_s, side="right"))
-        carried = first - int(np.searchsorted(self._end_s, from_s, side="right"))
-        return max(carried, int(self._at_start[first:last].max(initial=0)))
-
-    def mean(self, from_s: float, to_s: float) -> float:
-        return (self._area(to_s) - self._area(from_s)) / (to_s - from_s)
-
-    def _area(self, at_s: float) -> float:
-        """Request-seconds up to a moment."""
-        started = int(np.searchsorted(self._start_s, at_s, side="right"))
-        ended = int(np.searchsorted(self._end_s, at_s, side="right"))
-        return float(started * at_s - self._starts_sum[started] - ended * at_s + self._ends_sum[ended])
+def _running(traffic: Traffic) -> Running | None:
+    """None where the log does not say how long every request took."""
+    if not traffic.timed or bool(np.isnan(traffic.took_s).any()):
+        return None
+    return Running(traffic.arrival_s, traffic.arrival_s + traffic.took_s)
 
 
 def counts_by_code(code: NDArray[np.int32], names: int, weights: Whole | None = None) -> Whole:

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from unmoor.core.traffic import Segment
 from unmoor.traffic.entry import Blocks
 from unmoor.traffic.readers.contract import Cut
+from unmoor.traffic.splitmix import GOLDEN, mixed
 
 _SYMBOL_BYTES = 8
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _INT64 = 2**63
 _Whole = TypeVar("_Whole", np.uint64, np.int64)
 
@@ -67,7 +65,7 @@ class Chains:
         tokens = np.array(self._tokens) if self._tokens else self._block_tokens(counts, lasts)
         self.__init__()  # type: ignore[misc] # empty again
         places = np.arange(len(names)) - firsts
-        symbols = mixed(names ^ mixed(places.view(np.uint64) * _GOLDEN + tokens.view(np.uint64)))
+        symbols = mixed(names ^ mixed(places.view(np.uint64) * GOLDEN + tokens.view(np.uint64)))
         chain, ends = _summed(symbols, firsts), _summed(tokens, firsts)
         starts = (lasts - counts).tolist()
         return [Cut(chain[a:b], ends[a:b]) for a, b in zip(starts, lasts.tolist(), strict=True)]
@@ -84,14 +82,6 @@ def _summed(values: NDArray[_Whole], firsts: NDArray[np.int64]) -> NDArray[_Whol
     sums = np.cumsum(values, dtype=values.dtype)
     before: NDArray[_Whole] = sums - values
     return sums - before[firsts]
-
-
-def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """splitmix64's finisher, by Steele, Lea and Flood: each bit of the value changes half of the outcome's."""
-    mixed = values + _GOLDEN
-    mixed = (mixed ^ (mixed >> _SHIFTS[0])) * _MIX_1
-    mixed = (mixed ^ (mixed >> _SHIFTS[1])) * _MIX_2
-    return mixed ^ (mixed >> _SHIFTS[2])
 
 
 def _hashed(name: bytes, kind: bytes) -> int:

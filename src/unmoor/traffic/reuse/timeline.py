@@ -29,10 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
-from unmoor.traffic.log import Real, Traffic, Whole
+from unmoor.traffic.log import Traffic, Whole
 from unmoor.traffic.reuse.block_pool import BlockPaths, BlockPool, prompt_tokens, rule_for, served_tokens
 from unmoor.traffic.reuse.curve import engine_rule
 from unmoor.traffic.reuse.stack_distance import CacheRule
+from unmoor.traffic.running import Running
 
 NO_RUNS: tuple[list[int], list[int]] = ([], [])
 
@@ -269,7 +270,9 @@ def _summary(
     start_s, end_s = np.frombuffer(replica.start_s), np.frombuffer(replica.end_s)
     ran = ~np.isnan(start_s)
     known, total = traffic.tree is not None, int(prompt.sum())
-    running = _Running(start_s[ran], end_s[ran], replica.running) if traffic.timed else None
+    running = (
+        Running(start_s[ran], end_s[ran], np.frombuffer(replica.running, dtype=np.int64)) if traffic.timed else None
+    )
     waits = (start_s - traffic.arrival_s)[ran] if running is not None else None
     duration_s = traffic.duration_s
     return Timeline(
@@ -297,7 +300,7 @@ def _share(tokens: Whole, total: int) -> float | None:
     return int(tokens.sum()) / total if total else None
 
 
-def _windows(traffic: Traffic, tokens: tuple[Whole, Whole, Whole], running: _Running, count: int) -> tuple[Window, ...]:
+def _windows(traffic: Traffic, tokens: tuple[Whole, Whole, Whole], running: Running, count: int) -> tuple[Window, ...]:
     duration_s = traffic.duration_s
     if not duration_s or count < 1:
         return ()
@@ -323,33 +326,3 @@ def _windows(traffic: Traffic, tokens: tuple[Whole, Whole, Whole], running: _Run
             )
         )
     return tuple(made)
-
-
-class _Running:
-    """How many requests run at a time; one that takes no time runs at its moment.
-
-    `start_s` rises, and `running` says how many ran when each had started.
-    """
-
-    def __init__(self, start_s: Real, end_s: Real, running: array[int]) -> None:
-        self._count = np.frombuffer(running, dtype=np.int64)
-        self._start_s, self._end_s = start_s, np.sort(end_s)
-        self._starts_sum = np.concatenate(([0.0], np.cumsum(self._start_s)))
-        self._ends_sum = np.concatenate(([0.0], np.cumsum(self._end_s)))
-
-    def peak(self, from_s: float, to_s: float) -> int:
-        """The most at any moment of the span."""
-        first = int(np.searchsorted(self._start_s, from_s, side="left"))
-        last = int(np.searchsorted(self._start_s, to_s, side="right"))
-        carried = first - int(np.searchsorted(self._end_s, from_s, side="right"))
-        return max(carried, int(self._count[first:last].max(initial=0)))
-
-    def mean(self, from_s: float, to_s: float) -> float:
-        """The mean over the span, weighted by time."""
-        return (self._area(to_s) - self._area(from_s)) / (to_s - from_s)
-
-    def _area(self, at_s: float) -> float:
-        """Request-seconds up to a moment."""
-        started = int(np.searchsorted(self._start_s, at_s, side="right"))
-        ended = int(np.searchsorted(self._end_s, at_s, side="right"))
-        return float(started * at_s - self._starts_sum[started] - ended * at_s + self._ends_sum[ended])

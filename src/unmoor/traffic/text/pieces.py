@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.entry import Prompt
 from unmoor.traffic.readers.contract import Cut
+from unmoor.traffic.splitmix import mix_in_place
 
 PIECE_BYTES = 64
 """About 16 tokens: what is shared is short by half a piece on average, a whole one at most; 32 would double the tree's
@@ -19,8 +20,6 @@ symbols to halve that."""
 
 _WORDS = PIECE_BYTES // 8
 _SLICE_WORDS = 8192
-_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _TOOL, _ROLE, _TEXT = b"\xf8", b"\xf9", b"\xfa"  # in no UTF-8, so that no text can pass for another's beginning
 
 
@@ -61,7 +60,7 @@ class BytesCutter:
         firsts = np.repeat(starts, counts)
         ends = (np.arange(1, len(firsts) + 1) - firsts) * PIECE_BYTES
         ends[lasts[counts > 0] - 1] = sizes[counts > 0]
-        symbols = _mixed(
+        symbols = mix_in_place(
             self._pieces(_padded(written, sizes.tolist())) + ends.view(np.uint64) * self._place + self._length
         )
         sums = np.cumsum(symbols, dtype=np.uint64)
@@ -79,7 +78,7 @@ class BytesCutter:
             some = words[start : start + _SLICE_WORDS]
             mixed = some ^ self._masks[: len(some)]
             mixed *= self._factors[: len(some)]
-            sums = _mixed(mixed)
+            sums = mix_in_place(mixed)
             while len(sums) * _WORDS > len(some):
                 sums = sums[::2] + sums[1::2]
             pieces[start // _WORDS : (start + len(some)) // _WORDS] = sums
@@ -103,16 +102,3 @@ def _padded(written: Sequence[Sequence[bytes | memoryview]], sizes: Sequence[int
         filled += parts
         filled.append(bytes(-size % PIECE_BYTES))
     return b"".join(filled)
-
-
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """splitmix64's finisher, by Steele, Lea and Flood: each bit of a value changes half of the outcome's.
-
-    In place: the values are the caller's no longer.
-    """
-    values ^= values >> _SHIFTS[0]
-    values *= _MIX_1
-    values ^= values >> _SHIFTS[1]
-    values *= _MIX_2
-    values ^= values >> _SHIFTS[2]
-    return values

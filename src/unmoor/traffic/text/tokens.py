@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from unmoor.core.errors import UsageError
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.entry import Prompt
-from unmoor.traffic.readers.chains import mixed
 from unmoor.traffic.readers.contract import Cut
+from unmoor.traffic.splitmix import GOLDEN, mixed
 from unmoor.traffic.text.chat_template import ChatTemplate
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 INSTALL = "pip install 'unmoor[tokens]'"
 
 
@@ -90,7 +89,7 @@ def _plainly(prompt: Prompt) -> Sequence[str]:
 
 def _chained(ids: NDArray[np.uint64]) -> Cut:
     places = np.arange(1, len(ids) + 1, dtype=np.uint64)
-    return Cut(chain=np.cumsum(mixed(ids ^ mixed(places * _GOLDEN)), dtype=np.uint64), ends=places.astype(np.int64))
+    return Cut(chain=np.cumsum(mixed(ids ^ mixed(places * GOLDEN)), dtype=np.uint64), ends=places.astype(np.int64))
 
 
 def tokenizer_cutter(
