@@ -26,7 +26,7 @@ class LogFile:
 class FirstLine:
     """The first line that is not blank, as formats are told apart by it.
 
-    `keys` are the keys and their values when it is a JSON object, `columns` its comma-separated fields when it is not;
+    `keys` are the keys and their values when it is a JSON object, `columns` its fields, as a CSV's, when it is not;
     `text` is how it begins (4,000 characters at most).
     """
 

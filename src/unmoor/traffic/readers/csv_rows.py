@@ -1,22 +1,37 @@
-"""The rows of a CSV log: its header by name, whatever the order of its columns, and then fields."""
+"""The rows of a CSV log: its header by name, whatever the order of its columns, and then fields.
+
+Fields are parted by commas, semicolons or tabs, whichever the header has most of.
+"""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 
 from unmoor.traffic.readers.contract import Broken, Unreadable
 
+DELIMITERS = (",", ";", "\t")
+
 _QUOTE = '"'
+_QUOTED = re.compile(r'"[^"]*"')
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SPREADSHEET = re.compile(rb'"?sep=.?"?\s*')  # how Excel is told the delimiter, in a line before the header
 
 
-def fields_of(record: bytes) -> list[str]:
-    """The fields of one row, stripped; quoted ones may hold commas. Raises Broken for a quote that is not closed."""
+def delimiter_of(header: str) -> str:
+    """What parts the fields of a header: the delimiter that it has most of outside of quotes, else a comma."""
+    bare = _QUOTED.sub("", header)
+    return max(DELIMITERS, key=bare.count)
+
+
+def fields_of(record: bytes, delimiter: str) -> list[str]:
+    """The fields of one row, stripped; a quoted one may hold the delimiter. Raises Broken for a quote left open."""
     text = record.decode()
     if _QUOTE not in text:
-        return [field.strip() for field in text.split(",")]
+        return [field.strip() for field in text.split(delimiter)]
     try:
-        rows = list(csv.reader([text], strict=True, skipinitialspace=True))
+        rows = list(csv.reader([text], strict=True, skipinitialspace=True, delimiter=delimiter))
     except csv.Error:
         raise Broken(
             "a quoted field is not closed", seen=f"{len(text)} characters", expected="one row a line"
@@ -31,6 +46,8 @@ class Header:
         self._of_name = {_plain(alias): name for name, aliases in names.items() for alias in aliases}
         self._needed = needed
         self._expected = expected
+        self.delimiter = DELIMITERS[0]
+        """What parts the fields, once the header was read."""
         self._columns: dict[str, int] = {}
         self._row: list[str] = []
 
@@ -41,12 +58,16 @@ class Header:
     def row(self, record: bytes) -> dict[str, str] | None:
         """The fields by name; None for the header, which may come again: each file of a folder has one.
 
-        Raises Unreadable where the first row is no header, and Broken for a row of another number of columns.
+        None too for the line by which a spreadsheet is told the delimiter. Raises Unreadable where the first row is no
+        header, and Broken for a row of another number of columns.
         """
+        if _SPREADSHEET.fullmatch(record):
+            return None
+        record = record.removeprefix(_BYTE_ORDER_MARK)  # of files that were put one behind another
         if not self._columns:
             self._take(record)
             return None
-        fields = fields_of(record)
+        fields = fields_of(record, self.delimiter)
         if len(fields) != len(self._row):
             raise Broken(
                 "wrong number of columns", seen=f"{len(fields)} columns", expected=f"{len(self._row)}, as in the header"
@@ -56,14 +77,15 @@ class Header:
         return {name: fields[place] for name, place in self._columns.items()}
 
     def _take(self, record: bytes) -> None:
+        delimiter = delimiter_of(record.decode())
         try:
-            fields = fields_of(record)
+            fields = fields_of(record, delimiter)
         except Broken:
             fields = []
         if not self.matches(fields):
             seen = f"{len(fields)} columns" if fields else f"{len(record)} bytes"
             raise Unreadable("not the header", seen=seen, expected=self._expected)
-        self._columns, self._row = self._places(fields), fields
+        self.delimiter, self._columns, self._row = delimiter, self._places(fields), fields
 
     def _places(self, columns: Sequence[str]) -> dict[str, int]:
         named = [(self._of_name.get(_plain(column)), place) for place, column in enumerate(columns)]

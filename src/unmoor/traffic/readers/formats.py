@@ -23,7 +23,7 @@ from unmoor.traffic.readers import (
     vllm_log,
 )
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
-from unmoor.traffic.readers.csv_rows import fields_of
+from unmoor.traffic.readers.csv_rows import delimiter_of, fields_of
 from unmoor.traffic.readers.lines import cut
 from unmoor.traffic.readers.skipped import HINT, INDENT
 
@@ -118,7 +118,7 @@ def first_line(record: bytes) -> FirstLine:
         tree = msgspec.json.decode(record)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
-            columns = fields_of(record[:_TEXT_SHOWN])
+            columns = fields_of(record[:_TEXT_SHOWN], delimiter_of(text))
         except (Broken, UnicodeDecodeError):
             columns = []
         return FirstLine(columns=tuple(columns), text=text)

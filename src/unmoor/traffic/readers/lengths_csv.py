@@ -1,4 +1,7 @@
-"""A CSV of lengths: what anyone can export of their requests. Its header names the columns, in any order and case."""
+"""A CSV of lengths: what anyone can export of their requests. Its header names the columns, in any order and case.
+
+Numbers may be written as a spreadsheet shows them, with thousands separators and decimal commas.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from unmoor.traffic.readers.clock import Clock
 from unmoor.traffic.readers.contract import FirstLine, RecordFormat
 from unmoor.traffic.readers.csv_rows import Header
 from unmoor.traffic.readers.lines import whole
+from unmoor.traffic.readers.numerals import Numerals
 
 NAMES = {
     "input_tokens": ("input_tokens", "prompt_tokens", "input_length", "prompt_length", "prompt_len", "input_len"),
@@ -36,6 +40,7 @@ NAMES = {
 }
 """Each column and the names it goes by; spaces, underscores, hyphens and case make no difference."""
 
+_NUMBERS = ("took_s", "arrival", "input_tokens", "output_tokens")
 _EXPECTED = "input_tokens,output_tokens and, if known, arrival_s,took_s,session,tenant,adapter,model"
 
 
@@ -49,6 +54,7 @@ class _Reader:
     def __init__(self) -> None:
         self._header = _header()
         self._clock = Clock(name="arrival")
+        self._numerals = Numerals()
 
     @property
     def notes(self) -> Sequence[Caveat]:
@@ -58,18 +64,26 @@ class _Reader:
         row = self._header.row(record)
         if row is None:
             return ()
+        if self._numerals.mark is None:
+            self._numerals.learn(row.get(name, "") for name in _NUMBERS)
+        arrival = row.get("arrival", "")
         return (
             Entry(
-                at_s=self._clock.seconds(row["arrival"]) if row.get("arrival") else None,
-                input_tokens=whole("input_tokens", row["input_tokens"], least=1),
-                output_tokens=whole("output_tokens", row["output_tokens"]) if row["output_tokens"] else None,
+                at_s=self._clock.seconds(self._numerals.plain("arrival", arrival)) if arrival else None,
+                input_tokens=self._whole("input_tokens", row["input_tokens"], least=1),
+                output_tokens=self._whole("output_tokens", row["output_tokens"]) if row["output_tokens"] else None,
                 session=row.get("session") or None,
                 tenant=row.get("tenant") or None,
                 adapter=row.get("adapter") or None,
                 model=row.get("model") or None,
-                took_s=seconds_taken("took_s", row.get("took_s", "")),
+                took_s=seconds_taken("took_s", self._numerals.plain("took_s", row.get("took_s", ""))),
             ),
         )
+
+    def _whole(self, name: str, text: str, *, least: int = 0) -> int:
+        if not text.isdecimal():
+            text = self._numerals.plain(name, text, whole=True, parted_by=self._header.delimiter)
+        return whole(name, text, least=least)
 
 
 def _looks_like(first: FirstLine) -> bool:

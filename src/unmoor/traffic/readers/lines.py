@@ -10,7 +10,7 @@ MOST_TOKENS = 10**9
 MOST_TIME = 10**15  # milliseconds since 1970 fit many times over
 _SHOWN = 80
 # What may be echoed as it stands: a number or a time. Anything else could be a prompt.
-_HARMLESS = re.compile(r"[-+\d.:/TZ ]*|[-+]?(nan|inf|infinity)|null|true|false|None|True|False", re.IGNORECASE)
+_HARMLESS = re.compile(r"[-+\d.,:/TZ ]*|[-+]?(nan|inf|infinity)|null|true|false|None|True|False", re.IGNORECASE)
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}(\.0*)?")
 
 

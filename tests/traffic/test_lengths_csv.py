@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unmoor.core.errors import TrafficError
+from unmoor.traffic.log import Traffic
+from unmoor.traffic.readers import read_traffic
+from unmoor.traffic.readers.numerals import Numerals
+
+ROWS = (("input_tokens", "output_tokens", "took_s", "team"), ("1200", "30", "1.5", "red"), ("80", "7", "0.25", "blue"))
+
+
+def read(content: str, *, encoding: str = "utf-8", most_broken: int | None = 0) -> Traffic:
+    return read_traffic(content.encode(encoding), where="log.csv", most_broken=most_broken)
+
+
+def refused(content: str) -> TrafficError:
+    with pytest.raises(TrafficError) as caught:
+        read(content)
+    return caught.value
+
+
+def columns(traffic: Traffic) -> tuple[list[int], list[int], list[float], tuple[str, ...]]:
+    assert traffic.format == "lengths"
+    return (
+        traffic.input_tokens.tolist(),
+        traffic.output_tokens.tolist(),
+        traffic.took_s.tolist(),
+        traffic.tenant.names,
+    )
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+@pytest.mark.parametrize("begins", ["", "sep={}\n"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "; "])
+def test_the_header_tells_the_delimiter(delimiter: str, begins: str, encoding: str, quote: str) -> None:
+    text = "\n".join(delimiter.join(f"{quote}{field}{quote}" for field in row) for row in ROWS)
+    traffic = read(begins.format(delimiter.strip(" ")) + text, encoding=encoding)
+    assert columns(traffic) == ([1200, 80], [30, 7], [1.5, 0.25], ("red", "blue"))
+
+
+def test_a_quoted_header_may_hold_other_delimiters_and_quoted_fields_theirs() -> None:
+    traffic = read('Prompt-Tokens;"output tokens";"note, with, commas, in, it";team\n10;2;"a;b";"x;y"\n')
+    assert columns(traffic)[0] == [10]
+    assert traffic.tenant.names == ("x;y",)
+
+
+def test_files_put_one_behind_another_keep_their_headers_and_their_marks() -> None:
+    one = "\ufeffinput_tokens;output_tokens\n10;2\n"
+    assert columns(read(one + one))[0] == [10, 10]
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("1,234,567", 1_234_567),
+        ("1.234.567", 1_234_567),
+        ("1.234,0", 1234),
+        ("1,234.00", 1234),
+        ("1 234", 1234),
+        ("1\u202f234", 1234),
+        ("1'234'567", 1_234_567),
+        ("1_234", 1234),
+        ("1234.0", 1234),
+        ("1234,0", 1234),
+        ("1234", 1234),
+    ],
+)
+def test_separators_that_can_mean_one_thing_only_are_read(text: str, whole: int) -> None:
+    assert columns(read(f"input_tokens;output_tokens\n{text};1\n"))[0] == [whole]
+
+
+@pytest.mark.parametrize("text", ["1,234", "1.234", "12,000", "374.000"])
+def test_a_number_that_can_be_read_in_two_ways_is_broken_and_says_so(text: str) -> None:
+    error = refused(f"input_tokens;output_tokens\n{text};1\n")
+    grouped = text.replace(",", "").replace(".", "")
+    assert (error.message, error.where) == ("'input_tokens' can be read in two ways", "log.csv:2")
+    assert error.seen == f"{text}: {grouped}, or {text.replace(',', '.')}"
+
+
+@pytest.mark.parametrize(
+    ("took", "text", "whole"), [("1.5", "1,234", 1234), ("1,5", "1.234", 1234), ("0.250", "12,000", 12_000)]
+)
+def test_another_number_of_the_line_shows_which_mark_is_which(took: str, text: str, whole: int) -> None:
+    traffic = read(f"input_tokens;output_tokens;took_s\n{text};1;{took}\n")
+    assert columns(traffic)[0] == [whole]
+    assert traffic.took_s.tolist() == [float(took.replace(",", "."))]
+
+
+def test_commas_in_whole_numbers_group_where_commas_part_the_fields_too() -> None:
+    traffic = read('input_tokens,output_tokens,took_s\n"12,000","1,234",1.234\n80,7,0.5\n')
+    assert columns(traffic)[:3] == ([12_000, 80], [1234, 7], [1.234, 0.5])
+
+
+def test_decimal_commas_hold_for_times_as_well() -> None:
+    traffic = read("input_tokens;output_tokens;took_s;timestamp\n10;2;1,25;1700000000,5\n10;2;1.200,5;1700000002,75\n")
+    assert traffic.took_s.tolist() == [1.25, 1200.5]
+    assert traffic.arrival_s.tolist() == [0, 2.25]
+
+
+def test_a_number_that_contradicts_those_before_it_is_broken() -> None:
+    head = "input_tokens;output_tokens;took_s\n10;2;1,5\n"
+    error = refused(head + "10;2;2.55\n")
+    assert (error.message, error.where) == ("'took_s' is written unlike the numbers before it", "log.csv:3")
+    assert error.expected == "a comma before decimals, as in the lines above"
+    assert refused(head + "1,234;2;1,5\n").message == "wrong value for 'input_tokens'"  # now a fraction
+
+
+@pytest.mark.parametrize("text", ["1,23,4", "1.2.3", ",", "-", "1,234.5", "12 34", "1,5", "many"])
+def test_what_is_no_whole_number_is_broken(text: str) -> None:
+    assert refused(f"input_tokens;output_tokens\n{text};1\n").message == "wrong value for 'input_tokens'"
+
+
+@given(st.integers(0, 10**12), st.integers(0, 9999), st.sampled_from([",.", ".,", " ,", "'.", "\u00a0,"]))
+def test_a_number_with_four_decimals_is_read_as_it_was_written(whole: int, decimals: int, marks: str) -> None:
+    group, point = marks
+    written = f"{whole:,}".replace(",", group) + f"{point}{decimals:04d}"
+    assert Numerals().plain("n", written) == f"{whole}.{decimals:04d}"
