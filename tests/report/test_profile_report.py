@@ -79,7 +79,9 @@ def test_what_breaks_sharing_is_said_with_its_place_its_price_and_its_fix() -> N
         "of KV; first seen in message 0 (system) at byte 17, lines 1 and 2. Fix: put the date last."
     ) in text
     assert "Mend date in prefix: 29.0% of prompt tokens are to gain." in text
-    assert "nothing found" in profile_text.render(msgspec.structs.replace(REPORT, breakers=()))
+    clean = msgspec.structs.replace(REPORT, breakers=(), breakers_looked_for=True)
+    assert "nothing found" in profile_text.render(clean)
+    assert "What breaks sharing" not in profile_text.render(REPORT)  # no text: nobody looked
 
 
 class Tags(HTMLParser):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from unmoor.traffic.log import Traffic
 from unmoor.traffic.profile.log_asked import named_of, sampling_of, sessions_of, structured_of, tools_of
 from unmoor.traffic.profile.log_shape import arrivals_of, concurrency_of, histogram, stretches_of, token_counts_of
+from unmoor.traffic.profile.report import Lengths
 from unmoor.traffic.readers import read_traffic
 
 
@@ -25,7 +26,7 @@ def test_lengths_are_counted_over_those_that_are_known() -> None:
     counts = token_counts_of(np.array([10, -1, 30]))
     assert counts is not None
     assert (counts.total, counts.mean, counts.p50, counts.max) == (40, 20, 20, 30)
-    assert token_counts_of(np.array([-1, -1])) is None
+    assert token_counts_of(np.array([-1, -1])) == Lengths(total=None, mean=None, p50=None, p95=None, max=None)
 
 
 def test_the_rate_is_gaps_over_duration_and_bursts_are_the_variation_of_gaps() -> None:

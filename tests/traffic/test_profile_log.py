@@ -70,7 +70,6 @@ def test_overlap_is_what_the_description_makes_it() -> None:
     seen = profile_log(agents(), Question(engines=ENGINES))
     total = sum(request.input_tokens for request in SHARED.requests)
     assert seen.prefix_overlap == pytest.approx((60 - 3) * 300 / total)
-    assert seen.shared_prefixes is not None
     assert sum(edge.tokens_saved for edge in seen.shared_prefixes) == (60 - 3) * 300
     assert seen.hit_rate_curve[-1].hit_rate == pytest.approx(seen.prefix_overlap)
     assert seen.engines["coarse"].ideal is not None
@@ -81,7 +80,6 @@ def test_capacities_are_those_that_were_asked_for() -> None:
     seen = profile_log(agents(), Question(kv_tokens=(5000, 600, 900), block_tokens=16, engines=ENGINES))
     assert [point.kv_tokens for point in seen.hit_rate_curve] == [5000, 600, 900]
     assert seen.curve_block_tokens == 16
-    assert seen.replicas is not None
     assert {row.kv_tokens for row in seen.replicas} == {900}  # the middle one
     assert {row.n for row in seen.replicas} == {2, 4, 8}
 
@@ -89,12 +87,10 @@ def test_capacities_are_those_that_were_asked_for() -> None:
 def test_the_fleets_of_a_plan_are_looked_at_unless_something_else_was_asked_for() -> None:
     fleets = (Fleet(replicas=3, kv_tokens=700), Fleet(replicas=1, kv_tokens=2000))
     seen = profile_log(agents(), Question(fleets=fleets))
-    assert seen.replicas is not None
     assert seen.timeline is not None
     assert {(row.n, row.kv_tokens) for row in seen.replicas} == {(3, 700), (1, 2000)}
     assert seen.timeline.kv_tokens == 2000
     asked = profile_log(agents(), Question(fleets=fleets, replicas=(5,)))
-    assert asked.replicas is not None
     assert {row.n for row in asked.replicas} == {5}
 
 
@@ -113,7 +109,9 @@ def test_a_log_that_says_nothing_of_content_has_unknowns_and_no_zeros() -> None:
     traffic = read_traffic(b"arrival_s,input_tokens,output_tokens\n0,10,1\n5,20,2\n", where="x")
     seen = profile_log(traffic, Question(kv_tokens=(100,), engines=ENGINES))
     assert (seen.prefix_overlap, seen.prefix_overlap_blocks) == (None, None)
-    assert (seen.replicas, seen.shared_prefixes, seen.breakers, seen.timeline) == (None, None, None, None)
+    assert (seen.shared_prefixes, seen.breakers, seen.breakers_looked_for, seen.timeline) == ((), (), False, None)
+    assert {(row.hit_rate, row.low, row.high) for row in seen.replicas} == {(None, None, None)}
+    assert {row.kv_tokens for row in seen.replicas} == {100}
     assert [point.hit_rate for point in seen.hit_rate_curve] == [None]
     assert [point.hit_rate for point in seen.engines["fine"].hit_rate_curve] == [None]
     assert "content_unknown" in {caveat.code for caveat in seen.caveats}
@@ -140,7 +138,6 @@ def test_adapters_share_no_cache_and_the_overlap_within_each_is_said() -> None:
     assert seen.overlap_within == {"adapter": 0.5}
     assert seen.hit_rate_curve[0].hit_rate == pytest.approx(0.5)
     assert seen.engines["fine"].hit_rate_curve[0].hit_rate == pytest.approx(0.495)
-    assert seen.shared_prefixes is not None
     assert [(edge.requests, edge.tokens_saved) for edge in seen.shared_prefixes] == [(4, 200)]
 
 

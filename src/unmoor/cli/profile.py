@@ -156,7 +156,8 @@ def _write_fingerprint(
     from unmoor.cli.out_file import PRIVATE, write_out
     from unmoor.traffic.fingerprint import write
 
-    chunks = write(traffic, key=key_from(key_file), block_tokens=block_tokens, breakers=report.breakers)
+    looked_for = report.breakers if report.breakers_looked_for else None
+    chunks = write(traffic, key=key_from(key_file), block_tokens=block_tokens, breakers=looked_for)
     written = write_out(out, chunks, force=False, mode=PRIVATE, hint=_OTHER_FILE)
     click.echo(f"fingerprint: {out}{'' if written else ', unchanged'}", err=True)
 

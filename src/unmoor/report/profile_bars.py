@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from unmoor.report.profile_words import percent, rate_words, routings_of, tokens_short
+from unmoor.report.profile_words import any_rate, percent, rate_words, routings_of, size_of_pool, tokens_short
 from unmoor.traffic.profile.report import PrefixShared, ReplicaRate, TrafficReport
 
 
@@ -20,11 +20,13 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replica_bars(rows: Sequence[ReplicaRate]) -> list[tuple[str, list[Bar]]]:
-    """For each number of replicas a bar a routing, against the best of all."""
+    """For each number of replicas a bar a routing, against the best of all; none where no rate is known."""
+    if not any_rate(rows):
+        return []
     widest = max((row.low or 0.0 for row in rows), default=0.0) or 1.0
     return [
         (
-            f"{n} × {tokens_short(of_n[0].kv_tokens)}",
+            f"{n} × {size_of_pool(of_n)}",
             [
                 Bar(
                     label=row.routing,
@@ -41,9 +43,9 @@ def replica_bars(rows: Sequence[ReplicaRate]) -> list[tuple[str, list[Bar]]]:
 
 def prefix_bars(report: TrafficReport) -> list[Bar]:
     """The shared prefixes as a tree, each under the one that it extends, its bar what it saves."""
-    edges = report.shared_prefixes or ()
+    edges = report.shared_prefixes
     widest = max((edge.tokens_saved for edge in edges), default=1) or 1
-    total = report.input_tokens.total if report.input_tokens else 0
+    total = report.input_tokens.total
     below: dict[int | None, list[int]] = {}
     for place, edge in enumerate(edges):
         below.setdefault(edge.parent, []).append(place)
@@ -56,7 +58,7 @@ def prefix_bars(report: TrafficReport) -> list[Bar]:
     return rows
 
 
-def _prefix_bar(edge: PrefixShared, indent: int, widest: int, total: int) -> Bar:
+def _prefix_bar(edge: PrefixShared, indent: int, widest: int, total: int | None) -> Bar:
     return Bar(
         label=f"{edge.begins_at:,} – {edge.tokens:,}",
         share=edge.tokens_saved / widest,

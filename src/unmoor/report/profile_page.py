@@ -40,7 +40,7 @@ def render(report: TrafficReport, curves: Mapping[str, Sequence[CurvePoint]]) ->
             histograms=_there(histogram(lengths.input_tokens, "Prompts"), histogram(lengths.output_tokens, "Answers")),
             over_time=_there(arrivals(report.over_time), concurrency(report.over_time), served(report)),
             curve=hit_curves(report, curves),
-            replicas=replica_bars(report.replicas or ()),
+            replicas=replica_bars(report.replicas),
             prefixes=prefix_bars(report),
         )
     )

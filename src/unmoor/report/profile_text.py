@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from unmoor.report.layout import heading, table, wrapped
 from unmoor.report.profile_words import (
+    any_rate,
     arrivals_words,
     asks_words,
     breaker_title,
@@ -18,6 +19,7 @@ from unmoor.report.profile_words import (
     rate_words,
     routings_of,
     sessions_words,
+    size_of_pool,
     size_words,
     timeline_words,
     tokens_short,
@@ -39,7 +41,7 @@ def render(report: TrafficReport) -> str:
         heading("Prefix overlap"),
         *wrapped(overlap_sentence(report), "  "),
         *_curves(report),
-        *_replicas(report.replicas or ()),
+        *_replicas(report.replicas),
         *_meaning(report.meaning),
         *_prefixes(report),
         *_breakers(report),
@@ -106,12 +108,12 @@ def _cells(curve: Sequence[CurvePoint], shown: Sequence[int]) -> list[str]:
 
 
 def _replicas(rows: Sequence[ReplicaRate]) -> list[str]:
-    if not rows:
+    if not any_rate(rows):
         return []
     names, counts = routings_of(rows)
     lines = [("replicas, KV tokens of each", *names)]
     for n, of_n in counts:
-        lines.append((f"{n}, {tokens_short(of_n[0].kv_tokens)}", *(rate_words(row) for row in of_n)))
+        lines.append((f"{n}, {size_of_pool(of_n)}", *(rate_words(row) for row in of_n)))
     return table(lines)
 
 
@@ -132,7 +134,7 @@ def _meaning(meaning: Meaning | None) -> list[str]:
 def _prefixes(report: TrafficReport) -> list[str]:
     if not report.shared_prefixes:
         return []
-    total = report.input_tokens.total if report.input_tokens else 0
+    total = report.input_tokens.total
     rows = [("up to token", "requests", "saves", "of all prompt tokens")]
     rows += [
         (
@@ -147,7 +149,7 @@ def _prefixes(report: TrafficReport) -> list[str]:
 
 
 def _breakers(report: TrafficReport) -> list[str]:
-    if report.breakers is None:
+    if not (report.breakers_looked_for or report.breakers):
         return []
     lines = ["", heading("What breaks sharing")]
     if not report.breakers:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unmoor.core.plural import plural
-from unmoor.core.traffic import TokenCounts
 from unmoor.traffic.breakers.breaker import Place
 from unmoor.traffic.profile.report import (
     BreakerFound,
     CurvePoint,
     Expected,
+    Lengths,
     Named,
     OverTime,
     ReplicaRate,
@@ -64,9 +64,9 @@ def seconds(value_s: float) -> str:
     return f"{value_s / hour:.3g} h" if value_s < 2 * day else f"{value_s / day:.3g} days"
 
 
-def lengths_words(counts: TokenCounts | None) -> str:
+def lengths_words(counts: Lengths) -> str:
     """Lengths in one line; that they are unknown where they are."""
-    if counts is None:
+    if counts.total is None:
         return "unknown"
     return (
         f"mean {counts.mean:,.0f}, p50 {counts.p50:,.0f}, p95 {counts.p95:,.0f}, max {counts.max:,}; "
@@ -182,6 +182,17 @@ def routings_of(rows: Sequence[ReplicaRate]) -> tuple[list[str], list[tuple[int,
     return names, [(n, [row for row in rows if (row.n, row.kv_tokens) == (n, kv)]) for n, kv in fleets]
 
 
+def any_rate(rows: Sequence[ReplicaRate]) -> bool:
+    """Whether the log has content, so that replicas have rates to show."""
+    return any(row.low is not None for row in rows)
+
+
+def size_of_pool(of_n: Sequence[ReplicaRate]) -> str:
+    """The KV capacity that rows of one fleet have in common."""
+    kv_tokens = of_n[0].kv_tokens
+    return "–" if kv_tokens is None else tokens_short(kv_tokens)
+
+
 def breaker_title(what: str) -> str:
     """A habit's code as words."""
     return what.replace("_", " ")
@@ -216,7 +227,7 @@ def next_steps(report: TrafficReport) -> list[str]:
     if report.breakers:
         worst = max(report.breakers, key=lambda found: found.gain)
         steps.append(f"Mend {breaker_title(worst.what)}: {percent(worst.gain)} of prompt tokens are to gain.")
-    steps += _routing_step(report.replicas or ())
+    steps += _routing_step(report.replicas)
     if report.grain is not None and report.grain.by == "bytes":
         steps.append("Give --tokenizer, the model's own tokenizer.json or its folder, to count tokens exactly.")
     if report.prefix_overlap is None:
@@ -237,6 +248,6 @@ def _routing_step(rows: Sequence[ReplicaRate]) -> list[str]:
     plain, best = next(iter(rates)), max(rates, key=lambda name: rates[name].low or 0.0)
     if (rates[best].low or 0.0) - (rates[plain].low or 0.0) < _WORTH_ROUTING:
         return []
-    room = tokens_short(rates[best].kv_tokens)
+    room = size_of_pool([rates[best]])
     gained = f"{rate_words(rates[best])} of prompt tokens from cache instead of {rate_words(rates[plain])} {plain}"
     return [f"Route {best} over {most} replicas of {room} KV tokens each: {gained}."]

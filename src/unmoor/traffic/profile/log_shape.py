@@ -7,9 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from unmoor.core.traffic import TokenCounts
 from unmoor.traffic.log import Real, Traffic, Whole
-from unmoor.traffic.profile.report import Arrivals, Bin, Concurrency, Histograms, Spread, Stretch
+from unmoor.traffic.profile.report import Arrivals, Bin, Concurrency, Histograms, Lengths, Spread, Stretch
 from unmoor.traffic.running import Running
 
 _GAPS_FOR_BURSTINESS = 2
@@ -17,13 +16,13 @@ _BINS_A_DECADE = 6
 _STRETCHES = 48
 
 
-def token_counts_of(lengths: Whole) -> TokenCounts | None:
-    """Total, mean, median, 95th percentile and maximum of the lengths that are known; None where none is."""
+def token_counts_of(lengths: Whole) -> Lengths:
+    """Total, mean, median, 95th percentile and maximum of the lengths that are known; all None where none is."""
     known = lengths[lengths >= 0]
     if not len(known):
-        return None
+        return Lengths(total=None, mean=None, p50=None, p95=None, max=None)
     p50, p95 = np.quantile(known, (0.5, 0.95))
-    return TokenCounts(
+    return Lengths(
         total=int(known.sum()), mean=float(known.mean()), p50=float(p50), p95=float(p95), max=int(known.max())
     )
 

@@ -15,7 +15,7 @@ from unmoor.traffic.log import Names, Traffic, Whole
 from unmoor.traffic.profile.doubts import doubts_of, of_part, once
 from unmoor.traffic.profile.log_asked import models_of, named_of, sampling_of, sessions_of, structured_of, tools_of
 from unmoor.traffic.profile.log_shape import arrivals_of, concurrency_of, histograms_of, stretches_of, token_counts_of
-from unmoor.traffic.profile.question import REPLICAS, EngineBlocks, Fleet, Question, focus_of, grid
+from unmoor.traffic.profile.question import REPLICAS, EngineBlocks, Question, focus_of, grid
 from unmoor.traffic.profile.report import (
     BreakerFound,
     CurvePoint,
@@ -26,7 +26,7 @@ from unmoor.traffic.profile.report import (
     TrafficReport,
 )
 from unmoor.traffic.reuse.curve import HitCurve, curves_of, ideal, salt_of
-from unmoor.traffic.reuse.routing import ROUTINGS, replica_hits
+from unmoor.traffic.reuse.routing import ROUTINGS, ReplicaHits, Routing, replica_hits
 from unmoor.traffic.reuse.shared_prefixes import top
 from unmoor.traffic.reuse.timeline import simulate
 
@@ -88,6 +88,7 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
         replicas=replicas,
         shared_prefixes=_shared(traffic, salt),
         breakers=_breakers(traffic, found.breakers, focus),
+        breakers_looked_for=found.breakers is not None or traffic.breakers is not None,
         caveats=once(
             (*traffic.caveats, *doubts_of(traffic, timeline), *of_part(traffic, simulated), *of_routing, *found.caveats)
         ),
@@ -170,42 +171,47 @@ def _engine(engine: EngineBlocks, curve: Curve, capacities: Sequence[int]) -> En
 
 def _replicas(
     traffic: Traffic, question: Question, focus: int | None, salt: Whole | None
-) -> tuple[tuple[ReplicaRate, ...] | None, list[Caveat]]:
-    """Every routing over every fleet, and its doubts; None where the source says nothing of content."""
-    if traffic.tree is None or focus is None:
-        return None, []
+) -> tuple[tuple[ReplicaRate, ...], list[Caveat]]:
+    """Every routing over every fleet, and its doubts; without content no rate is known, whoever is dealt what."""
     rows: list[ReplicaRate] = []
     doubts: list[Caveat] = []
-    for fleet in _fleets(question, focus):
+    for count, kv_tokens in _fleets(question, focus):
         for routing in ROUTINGS:
+            if traffic.tree is None or kv_tokens is None:
+                rows.append(_replica_rate(count, routing, kv_tokens, None))
+                continue
             hits = replica_hits(
                 traffic,
-                replicas=fleet.replicas,
+                replicas=count,
                 routing=routing,
-                kv_tokens=fleet.kv_tokens,
+                kv_tokens=kv_tokens,
                 block_tokens=question.block_tokens,
                 service=question.service,
                 salt=salt,
             )
-            rows.append(
-                ReplicaRate(
-                    n=fleet.replicas,
-                    routing=routing,
-                    hit_rate=hits.hit_rate.value if hits.hit_rate else None,
-                    low=hits.hit_rate.low if hits.hit_rate else None,
-                    high=hits.hit_rate.high if hits.hit_rate else None,
-                    kv_tokens=fleet.kv_tokens,
-                    busiest_share=max(hits.tokens_share, default=None),
-                )
-            )
+            rows.append(_replica_rate(count, routing, kv_tokens, hits))
             doubts += hits.caveats
     return tuple(rows), doubts
 
 
-def _fleets(question: Question, focus: int) -> Sequence[Fleet]:
+def _replica_rate(count: int, routing: Routing, kv_tokens: int | None, hits: ReplicaHits | None) -> ReplicaRate:
+    rate = hits.hit_rate if hits else None
+    return ReplicaRate(
+        n=count,
+        routing=routing,
+        hit_rate=rate.value if rate else None,
+        low=rate.low if rate else None,
+        high=rate.high if rate else None,
+        kv_tokens=kv_tokens,
+        busiest_share=max(hits.tokens_share, default=None) if hits else None,
+    )
+
+
+def _fleets(question: Question, focus: int | None) -> Sequence[tuple[int, int | None]]:
+    """How many replicas, and the capacity of each."""
     if question.fleets and not question.replicas and not question.kv_tokens:
-        return question.fleets
-    return [Fleet(replicas=count, kv_tokens=focus) for count in question.replicas or REPLICAS]
+        return [(fleet.replicas, fleet.kv_tokens) for fleet in question.fleets]
+    return [(count, focus) for count in question.replicas or REPLICAS]
 
 
 def _over_time(
@@ -235,9 +241,9 @@ def _over_time(
     )
 
 
-def _shared(traffic: Traffic, salt: Whole | None) -> tuple[PrefixShared, ...] | None:
+def _shared(traffic: Traffic, salt: Whole | None) -> tuple[PrefixShared, ...]:
     if traffic.tree is None:
-        return None
+        return ()
     return tuple(
         PrefixShared(
             tokens=edge.tokens,
@@ -250,14 +256,12 @@ def _shared(traffic: Traffic, salt: Whole | None) -> tuple[PrefixShared, ...] | 
     )
 
 
-def _breakers(traffic: Traffic, found: Sequence[Breaker] | None, focus: int | None) -> tuple[BreakerFound, ...] | None:
+def _breakers(traffic: Traffic, found: Sequence[Breaker] | None, focus: int | None) -> tuple[BreakerFound, ...]:
     """What was found in the text, or what a fingerprint carries of it."""
     if found is None:
-        if traffic.breakers is None:
-            return None
         return tuple(
             BreakerFound(what=kept.what, where=None, share_lost=kept.share_lost, gain=kept.gain)
-            for kept in traffic.breakers
+            for kept in traffic.breakers or ()
         )
     return tuple(
         BreakerFound(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import msgspec
 
 from unmoor.core.evidence import Caveat
-from unmoor.core.traffic import TokenCounts
 from unmoor.traffic.breakers.breaker import Place
 from unmoor.traffic.log import Grain
 from unmoor.traffic.reuse.curve import HitRate
@@ -22,6 +21,16 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     p50: float
     p95: float
     max: float
+
+
+class Lengths(msgspec.Struct, frozen=True, kw_only=True):
+    """Prompts' or answers' tokens, over the requests whose length is known; all None where none is."""
+
+    total: int | None
+    mean: float | None
+    p50: float | None
+    p95: float | None
+    max: int | None
 
 
 class Arrivals(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +145,8 @@ class EngineReuse(msgspec.Struct, frozen=True, kw_only=True):
 class ReplicaRate(msgspec.Struct, frozen=True, kw_only=True):
     """The hit rate over `n` replicas under one routing, each with a pool of `kv_tokens`.
 
-    `low` and `high` are as for a CurvePoint. `busiest_share` is the busiest replica's share (0-1) of prompt tokens.
+    `low` and `high` are as for a CurvePoint. `busiest_share` is the busiest replica's share (0-1) of prompt tokens. All
+    are None without content, and so is `kv_tokens` unless a capacity was asked for.
     """
 
     n: int
@@ -144,7 +154,7 @@ class ReplicaRate(msgspec.Struct, frozen=True, kw_only=True):
     hit_rate: float | None
     low: float | None
     high: float | None
-    kv_tokens: int
+    kv_tokens: int | None
     busiest_share: float | None
 
 
@@ -242,28 +252,30 @@ class TrafficReport(msgspec.Struct, frozen=True, kw_only=True):
 
     `prefix_overlap` is the share (0-1) of prompt tokens that an earlier request also began with, under a cache without
     a limit; `prefix_overlap_blocks` the same in the source's blocks. `hit_rate_curve` is at the source's own blocks
-    unless others were asked for (`curve_block_tokens`). `breakers` is None where the log has no text to look at.
+    unless others were asked for (`curve_block_tokens`). `breakers` is empty too where there is no text to look at
+    (`breakers_looked_for` False).
     `overlap_within` is the overlap when each tenant, or each adapter, has a cache to itself.
     """
 
     requests: int
     skipped_lines: int
     duration_s: float | None
-    input_tokens: TokenCounts | None
-    output_tokens: TokenCounts | None
+    input_tokens: Lengths
+    output_tokens: Lengths
     arrivals: Arrivals
     prefix_overlap: float | None
     prefix_overlap_blocks: float | None
     hit_rate_curve: tuple[CurvePoint, ...]
     engines: dict[str, EngineReuse]
-    replicas: tuple[ReplicaRate, ...] | None
-    shared_prefixes: tuple[PrefixShared, ...] | None
-    breakers: tuple[BreakerFound, ...] | None
+    replicas: tuple[ReplicaRate, ...]
+    shared_prefixes: tuple[PrefixShared, ...]
+    breakers: tuple[BreakerFound, ...]
     caveats: tuple[Caveat, ...]
     source: str
     format: str
     fingerprint: str
     skipped: tuple[str, ...]
+    breakers_looked_for: bool
     grain: Grain | None
     curve_block_tokens: int | None
     curve_ideal: HitRate | None
