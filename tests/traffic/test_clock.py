@@ -51,6 +51,53 @@ def test_iso_8601_with_and_without_a_zone_and_with_any_decimals_is_read(text: st
     assert (clock.note is not None) == without_zone
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "01/Dec/2025:12:00:02 +0000",
+        "[01/Dec/2025:13:00:02 +0100]",
+        "Mon, 01 Dec 2025 12:00:02 GMT",
+        "Mon, 1 Dec 2025 07:00:02 -0500",
+        "Monday, 01-Dec-25 12:00:02 GMT",
+        "Mon Dec  1 12:00:02 2025",
+        "2025-12-01 12:00:02 +0000 UTC",
+        "2025-12-01 13:00:02.000000001 +0100 CET m=+0.000000001",
+        "2025-12-01 09:00:02 -0300 -03",
+        "2025-12-01 12:00:02 UTC",
+        "2025-12-01 12:00:02 +00:00",
+    ],
+)
+def test_dates_as_web_servers_http_and_go_write_them_are_read(text: str) -> None:
+    clock = Clock()
+    assert clock.seconds("2025-12-01T12:00:00Z") == 0
+    assert clock.seconds(text) == pytest.approx(2.0)
+    assert clock.note is None
+
+
+def test_two_digits_of_a_year_are_of_this_century_up_to_68() -> None:
+    clock = Clock()
+    clock.seconds("Sunday, 06-Nov-94 08:49:37 GMT")
+    assert clock.seconds("Sun, 06 Nov 1994 08:49:38 GMT") == pytest.approx(1.0)
+    assert clock.seconds("Tuesday, 06-Nov-68 08:49:37 GMT") > 70 * 365 * 86_400
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("01.12.2025 12:00", "01.12.2025 12:00"),
+        ("Dec 1, 2025 at 12:00 PM", "a text of the form Aaa 9, 9999 aa 99:99 AA"),
+        ("2025-12-01 12:00:02 CST", "a text of the form 9999-99-99 99:99:99 AAA"),
+        ("31/Jun/2025:12:00:02 +0000", "a text of the form 99/Aaa/9999:99:99:99 +9999"),
+        ("my bank account is 12345, and that is a secret", "a text of 46 characters"),
+        ("a secret", "a text of 8 characters"),
+    ],
+)
+def test_a_date_in_no_known_form_is_broken_and_its_form_is_told_but_not_its_text(text: str, seen: str) -> None:
+    with pytest.raises(Broken, match="wrong value for 'timestamp'") as caught:
+        Clock().seconds(text)
+    assert caught.value.seen == seen
+
+
 def test_nanoseconds_keep_their_last_digit() -> None:
     clock = Clock()
     first = clock.seconds(NOON_S * 10**9 + 1)

@@ -8,7 +8,8 @@ from typing import Literal
 
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.readers.contract import Broken
-from unmoor.traffic.readers.lines import shown
+from unmoor.traffic.readers.dates import date_of, shape_of
+from unmoor.traffic.readers.lines import is_harmless, shown
 
 Unit = Literal["s", "ms", "us", "ns"]
 
@@ -18,16 +19,16 @@ _NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nan
 _FIRST_EPOCH_S, _LAST_EPOCH_S = 10**9, 4_200_000_000
 MOST_RELATIVE_S = 10**9  # 31 years: a count from a start of its own is below it
 _NUMBER = re.compile(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,2})?")
-_WITH_A_TIME = 11  # characters of a date and a sign that a time follows
-_EXPECTED = "a time in s, ms, us or ns, or ISO 8601"
+_EXPECTED = "a time in s, ms, us or ns, ISO 8601, or as HTTP, nginx or Go write it"
+_DATES = "dates"
 
 
 class Clock:
     """One log's clock: the first time decides how all are read, and one that contradicts it is broken.
 
     Without `unit`, numbers between 2001 and 2103 are times since 1970 in the unit that this implies, and numbers below
-    10^9 are seconds from a start of the log's own. With `unit`, numbers are in it, from whatever start. Text is ISO
-    8601, with UTC where it names no zone, or a number. `name` is the field's, for errors.
+    10^9 are seconds from a start of the log's own. With `unit`, numbers are in it, from whatever start. Text is a
+    number, or a date as `dates` knows them, with UTC where it names no zone. `name` is the field's, for errors.
     """
 
     def __init__(self, *, unit: Unit | None = None, name: str = "timestamp") -> None:
@@ -45,7 +46,7 @@ class Clock:
         if isinstance(value, str):
             text = value.strip()
             if not _NUMBER.fullmatch(text):
-                return self._iso(text)
+                return self._date(text)
             value = int(text) if text.lstrip("+-").isdigit() else float(text)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._broken(f"wrong value for '{self._name}'", seen=f"a {type(value).__name__}")
@@ -56,7 +57,7 @@ class Clock:
         """How times were read, where that was told from the times themselves (`clock_unit`); else None."""
         if self._kind is None:
             return None
-        if self._kind == "ISO 8601":
+        if self._kind == _DATES:
             if not self._without_zone:
                 return None
             return Caveat(code="clock_unit", text="Times that name no zone were read as UTC.")
@@ -83,13 +84,11 @@ class Clock:
             return "seconds from a start of their own", 1
         raise self._broken(f"'{self._name}' is out of range", seen=f"{value:.6g}")
 
-    def _iso(self, text: str) -> float:
-        try:
-            at = dt.datetime.fromisoformat(text)
-        except ValueError:
-            at = None
-        if at is None or len(text) < _WITH_A_TIME:
-            raise self._broken(f"wrong value for '{self._name}'", seen=shown(text))
+    def _date(self, text: str) -> float:
+        at = date_of(text)
+        if at is None:
+            seen = shown(text) if is_harmless(text) else shape_of(text)
+            raise self._broken(f"wrong value for '{self._name}'", seen=seen)
         if at.tzinfo is None:
             self._without_zone += 1
             at = at.replace(tzinfo=dt.UTC)
@@ -98,7 +97,7 @@ class Clock:
         except OverflowError:
             raise self._broken(f"'{self._name}' is out of range", seen=shown(text)) from None
         whole = since.days * 86_400 + since.seconds
-        self._settle("ISO 8601", whole)
+        self._settle(_DATES, whole)
         return (whole - self._origin) + since.microseconds / 1e6
 
     def _settle(self, kind: str, origin: float) -> None:

@@ -23,7 +23,12 @@ def shown(value: str) -> str:
     """`value` as an error may show it: numbers and times as they stand, of any other text only its length."""
     if not value.strip():
         return "nothing"
-    return cut(value) if _HARMLESS.fullmatch(value.strip()) else f"a text of {len(value)} characters"
+    return cut(value) if is_harmless(value) else f"a text of {len(value)} characters"
+
+
+def is_harmless(value: str) -> bool:
+    """Whether this is a number or a time, or what stands for none, which an error may show as it is."""
+    return _HARMLESS.fullmatch(value.strip()) is not None
 
 
 def in_range(name: str, value: float, *, least: float, most: float) -> None:
