@@ -233,6 +233,21 @@ def test_a_capacity_that_is_no_number_of_tokens_is_refused(written: str) -> None
     assert done.exit_code == 2
 
 
+@pytest.mark.parametrize("option", ["--prefill-tps", "--tpot-ms"])
+@pytest.mark.parametrize("written", ["0", "-5", "inf", "nan", "1e10", "1e-4", "fast", ""])
+def test_a_speed_that_is_no_positive_number_is_refused(option: str, written: str) -> None:
+    done = CliRunner().invoke(command, [str(AGENTS), f"{option}={written}"])
+    assert done.exit_code == 2
+    assert "0.001 to 1e+09" in done.output
+
+
+def test_the_speeds_of_a_replica_are_those_that_were_given() -> None:
+    seen = profiled(str(AGENTS), "--replicas", "2", "--prefill-tps", "12000", "--tpot-ms", "8")
+    assert seen.timeline is not None
+    assert (seen.timeline.prefill_tps, seen.timeline.tpot_s) == (12_000, 0.008)
+    assert {"service_given", "service_assumed"} & {caveat.code for caveat in seen.caveats} == {"service_given"}
+
+
 @pytest.mark.parametrize(("written", "count"), [("1300000", 1_300_000), ("1.3M", 1_300_000), ("500k", 500_000)])
 def test_capacities_are_understood_as_people_write_them(written: str, count: int) -> None:
     assert token_count(written) == count

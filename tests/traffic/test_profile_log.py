@@ -196,3 +196,37 @@ def test_the_real_mooncake_trace_has_its_known_answers(mooncake_trace: Path) -> 
     assert seen.prefix_overlap_blocks == pytest.approx(0.366, abs=0.0005)
     rates = [point.hit_rate for point in seen.hit_rate_curve]
     assert rates == pytest.approx([0.045, 0.061, 0.139, 0.291, 0.366], abs=0.0005)
+
+
+def service_said(traffic: Traffic, question: Question) -> dict[str, str]:
+    return {c.code: c.text for c in profile_log(traffic, question).caveats if c.code.startswith("service_")}
+
+
+def test_which_speeds_of_a_replica_were_given_and_which_assumed_is_said() -> None:
+    (assumed,) = service_said(agents(), Question()).items()
+    assert assumed[0] == "service_assumed"
+    assert "8,000 tokens/s a replica (assumed), and answers at 25 ms a token (assumed)" in assumed[1]
+    (half,) = service_said(agents(), Question(tpot_s=0.04)).items()
+    assert half[0] == "service_assumed"
+    assert "8,000 tokens/s a replica (assumed), and answers at 40 ms a token (given)" in half[1]
+    (given,) = service_said(agents(), Question(prefill_tps=50_000, tpot_s=0.04)).items()
+    assert given[0] == "service_given"
+    assert "assumed" not in given[1]
+
+
+def test_no_speed_is_spoken_of_where_none_bears_on_a_figure() -> None:
+    untimed = read_traffic(b"input_tokens,output_tokens\n10,1\n", where="x")
+    assert service_said(untimed, Question()) == {}
+
+
+def test_a_slower_replica_is_still_computing_more_and_runs_more_at_a_time() -> None:
+    fast, slow = (profile_log(agents(), Question(prefill_tps=tps, tpot_s=0.001)).timeline for tps in (1e6, 300.0))
+    assert fast is not None
+    assert slow is not None
+    assert (fast.prefill_tps, slow.tpot_s) == (1e6, 0.001)
+    assert fast.still_computing is not None
+    assert slow.still_computing is not None
+    assert fast.still_computing < slow.still_computing
+    assert fast.mean_running is not None
+    assert slow.mean_running is not None
+    assert fast.mean_running < slow.mean_running

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unmoor.cli.positive_number import positive_number
 from unmoor.cli.token_count import token_count
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 BYTES_PER_TOKEN = 4.0
 """Where the log tells no ratio, as for its own conversion."""
+MS_PER_S = 1000.0
 _PATH = click.Path(path_type=Path)
 _OTHER_FILE = "name another file, or remove this one"
 
@@ -39,6 +41,8 @@ _OTHER_FILE = "name another file, or remove this one"
 @click.option(
     "--replicas", type=click.IntRange(1, 1024), metavar="N", multiple=True, help="Repeatable; 2, 4 and 8 unless given."
 )
+@click.option("--prefill-tps", type=positive_number, metavar="TPS", help="A replica computes so many tokens/s [8000].")
+@click.option("--tpot-ms", type=positive_number, metavar="MS", help="An answer's token takes so long [25].")
 @click.option("--page", type=_PATH, metavar="OUT.html", help="Write a page with plots as well.")
 @click.option("--fingerprint", type=_PATH, metavar="OUT", help="Write what can be shared: no prompt, keyed names.")
 @click.option("--key-file", type=_PATH, metavar="FILE", help="The fingerprint's key; made if there is none.")
@@ -54,6 +58,8 @@ def command(
     tokenizer: Path | None,
     plan: Path | None,
     replicas: tuple[int, ...],
+    prefill_tps: float | None,
+    tpot_ms: float | None,
     page: Path | None,
     fingerprint: Path | None,
     key_file: Path | None,
@@ -84,6 +90,8 @@ def command(
         block_tokens=block_tokens,
         replicas=replicas,
         engines=engines,
+        prefill_tps=prefill_tps,
+        tpot_s=None if tpot_ms is None else tpot_ms / MS_PER_S,
     )
     report = profile_log(traffic, question, _finder(watch, cutter, traffic, show_text=show_text))
     report = with_meaning(report, traffic, told, tables=tables)

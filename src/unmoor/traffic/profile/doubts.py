@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.log import Grain, Traffic
-from unmoor.traffic.profile.report import OverTime
+from unmoor.traffic.profile.question import Question
 
 _FEW_CUT, _SHARE_CUT = 20, 0.05
 
@@ -17,7 +19,7 @@ def once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
     return tuple(dict.fromkeys(said))
 
 
-def doubts_of(traffic: Traffic, timeline: OverTime | None) -> tuple[Caveat, ...]:
+def doubts_of(traffic: Traffic, question: Question) -> tuple[Caveat, ...]:
     """What is not known of the log, or was assumed: its grain, its times, lengths and models, a replica's speed."""
     return (
         *_of_grain(traffic.grain),
@@ -25,7 +27,7 @@ def doubts_of(traffic: Traffic, timeline: OverTime | None) -> tuple[Caveat, ...]
         *_of_lengths(traffic),
         *_of_cuts(traffic),
         *_of_models(traffic),
-        *_of_service(timeline),
+        *_of_service(traffic, question),
     )
 
 
@@ -96,14 +98,25 @@ def _of_models(traffic: Traffic) -> tuple[Caveat, ...]:
     )
 
 
-def _of_service(timeline: OverTime | None) -> tuple[Caveat, ...]:
-    if timeline is None:
+def _of_service(traffic: Traffic, question: Question) -> tuple[Caveat, ...]:
+    """How fast a replica is taken to be, where that bears on a figure, and whether the user said so or nobody did."""
+    if traffic.tree is None or not traffic.timed:
         return ()
-    ends = "" if timeline.took_known else f", and answers {timeline.tpot_s * 1000:g} ms a token where the log says not"
+    service, took_known = question.service, not bool(np.isnan(traffic.took_s).any())
+    if took_known and not traffic.duration_s:  # nothing came while something else was computed
+        return ()
+    prefill = _or_assumed(f"a prefill of {service.prefill_tps:,.6g} tokens/s a replica", question.prefill_tps)
+    answers = _or_assumed(f"answers at {service.tpot_s * 1000:,.6g} ms a token", question.tpot_s)
+    rests_on = prefill if took_known else f"{prefill}, and {answers}, where the log does not say how long requests took"
+    assumed = question.prefill_tps is None or (question.tpot_s is None and not took_known)
     return _caveat(
-        "service_assumed",
-        f"What concurrency does rests on an assumed prefill of {timeline.prefill_tps:,.0f} tokens/s a replica{ends}.",
+        "service_assumed" if assumed else "service_given",
+        f"What concurrency and routing by load do rests on {rests_on}.",
     )
+
+
+def _or_assumed(said: str, given: float | None) -> str:
+    return f"{said} ({'assumed' if given is None else 'given'})"
 
 
 def _caveat(code: str, text: str) -> tuple[Caveat, ...]:

@@ -90,7 +90,7 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
         breakers=_breakers(traffic, found.breakers, focus),
         breakers_looked_for=found.breakers is not None or traffic.breakers is not None,
         caveats=once(
-            (*traffic.caveats, *doubts_of(traffic, timeline), *of_part(traffic, simulated), *of_routing, *found.caveats)
+            (*traffic.caveats, *doubts_of(traffic, question), *of_part(traffic, simulated), *of_routing, *found.caveats)
         ),
         source=traffic.source,
         format=traffic.format,

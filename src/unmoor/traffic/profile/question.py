@@ -10,7 +10,8 @@ from unmoor.traffic.reuse.curve import HitCurve
 from unmoor.traffic.reuse.timeline import Service
 
 ASSUMED_SERVICE = Service(prefill_tps=8000.0, tpot_s=0.025)
-"""How fast a replica is taken to be where the log says not: the order of a 70B-class model at FP8 on 4 H100."""
+"""How fast a replica is taken to be where neither the log nor the caller says: the order of a 70B-class model at FP8
+on 4 H100."""
 REPLICAS = (2, 4, 8)
 _LEAST_CAPACITY = 100_000
 _STEPS = (1, 2, 5)
@@ -36,7 +37,8 @@ class Fleet:
 class Question:
     """What is asked of a log. Empty or None: what is sensible for this one.
 
-    `fleets` are those that a plan's hardware can be; they give way to `kv_tokens` and `replicas`.
+    `fleets` are those that a plan's hardware can be; they give way to `kv_tokens` and `replicas`. `prefill_tps` and
+    `tpot_s` (both above 0) are what a replica does, for concurrency and loads.
     """
 
     kv_tokens: Sequence[int] = ()
@@ -44,7 +46,16 @@ class Question:
     block_tokens: int | None = None
     replicas: Sequence[int] = ()
     engines: Mapping[str, EngineBlocks] = field(default_factory=dict)
-    service: Service = ASSUMED_SERVICE
+    prefill_tps: float | None = None
+    tpot_s: float | None = None
+
+    @property
+    def service(self) -> Service:
+        """How fast a replica is taken to be: as given, else as assumed."""
+        return Service(
+            prefill_tps=ASSUMED_SERVICE.prefill_tps if self.prefill_tps is None else self.prefill_tps,
+            tpot_s=ASSUMED_SERVICE.tpot_s if self.tpot_s is None else self.tpot_s,
+        )
 
 
 def grid(curve: HitCurve | None, longest: int = 0) -> tuple[int, ...]:

@@ -193,7 +193,7 @@ class OverTime(msgspec.Struct, frozen=True, kw_only=True):
     """What concurrency does to one replica's hit rate at `kv_tokens`: all prompts of the log on it, as they came.
 
     `one_after_another` is the hit rate without concurrency, `hit_rate` with it. `still_computing` (0-1 of prompt
-    tokens) was being computed for another request when it was wanted. `prefill_tps` and `tpot_s` are assumed.
+    tokens) was being computed for another request when it was wanted. `prefill_tps` and `tpot_s` were given or assumed.
     `windows` are the same over time.
     """
 

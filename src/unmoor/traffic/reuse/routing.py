@@ -295,7 +295,7 @@ def _doubts(traffic: Traffic, routing: Routing) -> tuple[Caveat, ...]:
         text = "the log has no times: no load is known, and without a cached prefix requests were dealt in turn"
         doubts.append(Caveat(code="routing_without_load", text=text))
     elif routing in {"least-loaded", "prefix-aware"} and np.isnan(traffic.took_s).any():
-        text = "loads rest on an assumed prefill and decode speed where the log does not say how long a request took"
+        text = "loads rest on how fast a replica is taken to be where the log does not say how long a request took"
         doubts.append(Caveat(code="routing_load_assumed", text=text))
     if routing == "prefix-aware" and traffic.tree is None:
         doubts.append(Caveat(code="routing_without_content", text="no content is known: requests were dealt in turn"))
