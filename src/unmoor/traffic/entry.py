@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -52,7 +53,8 @@ class Entry(msgspec.Struct, frozen=True):
     `input_tokens` is the source's count; for content as text it may be None, and is then derived. So is
     `output_tokens` where `answer_bytes`, the size of the answer's text in UTF-8, is known.
     `sampling` holds the parameters that the request itself set. `schema` names the structured output asked for: its
-    kind ("json_schema", "json_object", "regex", "grammar", "choice") and a hash, joined by a colon.
+    kind ("json_schema", "json_object", "regex", "grammar", "choice") and a hash, joined by a colon. `body` and `answer`
+    are the request's body and the answer's as decoded, where the log holds them; they live no longer than the entry.
     """
 
     at_s: float | None
@@ -68,3 +70,5 @@ class Entry(msgspec.Struct, frozen=True):
     tools: tuple[str, ...] = ()
     sampling: Mapping[str, object] = msgspec.field(default_factory=dict)
     answer_bytes: int | None = None
+    body: Mapping[str, Any] | None = None
+    answer: Mapping[str, Any] | None = None

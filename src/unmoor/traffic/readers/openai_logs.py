@@ -249,6 +249,8 @@ class _Reader:
             tools=tools_of(body),
             sampling=asked.sampling,
             answer_bytes=answer_bytes_of(answer) if alone and answer and output_tokens is None else None,
+            body=body,
+            answer=answer or None,
         )
         return tuple(_with(entry, content) for content in contents)
 

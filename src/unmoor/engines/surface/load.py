@@ -1,0 +1,107 @@
+"""Brings an engine's surface at a version: the known one, the nearest with a caveat, or none where that is asked."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from unmoor.core.errors import UsageError
+from unmoor.core.evidence import Caveat
+from unmoor.core.nearest import did_you_mean
+from unmoor.engines.surface.surface import Surface
+
+_KNOWN = "unmoor.engines.surface.known"
+_NUMBER = re.compile(r"\d+")
+
+
+def known_surfaces() -> dict[str, tuple[str, ...]]:
+    """The engines whose surface is known, each with its known versions, the newest last."""
+    found: dict[str, list[str]] = {}
+    for file in files(_KNOWN).iterdir():
+        if file.name.endswith(".toml"):
+            engine, _, version = file.name.removesuffix(".toml").partition("@")
+            found.setdefault(engine, []).append(version)
+    return {engine: tuple(sorted(found[engine], key=_order)) for engine in sorted(found)}
+
+
+def surface(asked: str, *, where: str | None = None, strict: bool = False) -> Surface:
+    """The surface of `asked`, ENGINE or ENGINE@VERSION; without a version the newest known one.
+
+    A version that is not known gets the nearest below it, else the nearest above, with the caveat "nearest_version".
+    Raises UsageError for an unknown engine, for what is no version, and under `strict` for an unknown version.
+    """
+    engine, at, version = asked.partition("@")
+    known = known_surfaces()
+    if engine not in known:
+        raise UsageError(
+            f"no surface is known of '{engine}'",
+            where=where,
+            seen=asked,
+            expected=f"one of {', '.join(known)}, with @VERSION or without",
+            hint=did_you_mean(engine, known),
+        )
+    versions = known[engine]
+    if not at:
+        return _read(engine, versions[-1])
+    version = version.lstrip("vb")  # as in v0.32.0 or b11434
+    if version in versions:
+        return _read(engine, version)
+    if not _NUMBER.match(version):
+        raise UsageError(
+            "a version that cannot be read",
+            where=where,
+            seen=asked,
+            expected=f"{engine}@ and a version such as {versions[-1]}",
+            hint=f"known: {', '.join(versions)}",
+        )
+    if strict:
+        raise UsageError(
+            f"the surface of {engine} {version} is not known",
+            where=where,
+            seen=asked,
+            expected=f"one of {', '.join(versions)}",
+            hint="without --strict the nearest is taken, with a caveat",
+        )
+    below = [one for one in versions if _order(one) <= _order(version)]
+    nearest = below[-1] if below else versions[0]
+    text = f"The surface of {engine} {version} is not known; that of {nearest} stands in for it."
+    found = _read(engine, nearest)
+    return msgspec.structs.replace(found, caveats=(*found.caveats, Caveat(code="nearest_version", text=text)))
+
+
+@cache
+def _read(engine: str, version: str) -> Surface:
+    """The surface in its file; one that names a `base` is that of the base with its own statements put over it."""
+    return msgspec.convert(_tree(engine, version), Surface)
+
+
+def _tree(engine: str, version: str) -> dict[str, Any]:
+    folder = files(_KNOWN)
+    tree: dict[str, Any] = msgspec.toml.decode((folder / f"{engine}@{version}.toml").read_bytes())
+    options = folder / f"{engine}@{version}.options.json"
+    if options.is_file():
+        tree["options"] = msgspec.json.decode(options.read_bytes())
+    base = tree.pop("base", None)
+    return tree if base is None else _over(_tree(engine, base), tree)
+
+
+def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """`base` with what `own` says in its place, statement by statement."""
+    merged = dict(base)
+    for key, value in own.items():
+        if isinstance(value, dict) and isinstance(merged.get(key), dict) and key != "options":
+            merged[key] = {**merged[key], **value}
+        else:
+            merged[key] = value
+    return merged
+
+
+def _order(version: str) -> tuple[tuple[int, ...], int, str]:
+    """How versions follow each other: by their numbers; a release candidate (rc, a, b, dev) before its release."""
+    head = re.split(r"(?:rc|a|b|\.dev|-)", version, maxsplit=1)[0]
+    numbers = tuple(int(number) for number in _NUMBER.findall(head))
+    return numbers, 0 if head != version else 1, version

@@ -1,0 +1,1 @@
+"""Leaving: what would break on another engine, found on paper first; then rehearsed; then done."""

@@ -1,0 +1,1 @@
+"""LoRA adapters on disk, read from their configuration and headers."""

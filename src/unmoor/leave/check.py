@@ -1,0 +1,68 @@
+"""The check of a move: all checks over one case, and every feature of the traffic classed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from unmoor.leave.case import Case, Hit
+from unmoor.leave.checks.registry import checks
+from unmoor.leave.finding import Feature, Finding, MoveReport, Outcome
+from unmoor.leave.uses import Rows
+
+_WORSE: dict[Outcome, int] = {"same": 0, "translated": 1, "lost": 2}
+
+
+def check_move(case: Case) -> MoveReport:
+    """What the move would change, feature by feature: same, translated or lost.
+
+    A feature of which no check says anything is the same; the check of request fields looks at every field, so that
+    nothing is passed over.
+    """
+    uses = case.uses
+    hits = [found for check in checks() for found in check.look(case)]
+    findings = tuple(sorted((one.finding for one in hits), key=_order))
+    features = tuple(_features(case, findings))
+    return MoveReport(
+        source_engine=case.source.engine,
+        source_version=case.source.version,
+        target_engine=case.target.engine,
+        target_version=case.target.version,
+        traffic=uses.source,
+        format=uses.format,
+        requests=uses.requests,
+        bodies=uses.bodies,
+        features=features,
+        findings=findings,
+        lost_requests=len(_concerned(hits, "lost")),
+        translated_requests=len(_concerned(hits, "translated")),
+        not_looked_at=tuple(case.not_looked_at),
+        caveats=(*case.source.caveats, *case.target.caveats),
+    )
+
+
+def _features(case: Case, findings: Sequence[Finding]) -> Iterable[Feature]:
+    rows: dict[str, list[Rows]] = {}
+    for use, found in case.uses.by_use.items():
+        rows.setdefault(use.feature, []).append(found)
+    about: dict[str, list[Finding]] = {}
+    for finding in findings:
+        for name in finding.features:
+            about.setdefault(name, []).append(finding)
+    for name in dict.fromkeys((*rows, *about)):
+        told = about.get(name, [])
+        outcomes: list[Outcome] = ["same", *(finding.outcome for finding in told)]
+        outcome = max(outcomes, key=_WORSE.__getitem__)
+        requests = len(Rows.union(rows[name])) if name in rows else max(finding.requests for finding in told)
+        yield Feature(
+            name=name, requests=requests, outcome=outcome, kinds=tuple(dict.fromkeys(one.kind for one in told))
+        )
+
+
+def _concerned(hits: Sequence[Hit], outcome: Outcome) -> Rows:
+    """The distinct requests of all hits with this outcome."""
+    return Rows.union(one.rows for one in hits if one.finding.outcome == outcome)
+
+
+def _order(finding: Finding) -> tuple[int, int, str]:
+    severity = {"error": 0, "warning": 1, "note": 2}[finding.severity]
+    return -_WORSE[finding.outcome], severity, finding.kind

@@ -1,0 +1,100 @@
+"""What a check says: one thing that would change or break on the other engine, whom it concerns, and what to do."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from unmoor.core.evidence import Caveat
+from unmoor.engines.surface.surface import Source
+
+Outcome = Literal["same", "translated", "lost"]
+"""same: nothing changes. translated: it works after the rule is applied. lost: it does not, whatever is done."""
+
+Severity = Literal["error", "warning", "note"]
+"""error: requests fail or constraints vanish. warning: answers or operation change. note: good to know."""
+
+MOST_LINES = 1000
+"""So many lines are named in one finding; `requests` counts all."""
+
+
+class Thread(msgspec.Struct, frozen=True, kw_only=True):
+    """Where somebody was bitten by this: a thread in public, and the day it was looked at."""
+
+    name: str
+    seen: str
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of finding: what `unmoor explain ID` tells.
+
+    `id` is stable ("UM102"); `name` is its word in kebab case. `bites` says in two or three sentences what happens and
+    why; `look` how it is found; `mend` what can be done about it.
+    """
+
+    id: str
+    name: str
+    title: str
+    bites: str
+    look: str
+    mend: str
+    threads: tuple[Thread, ...] = ()
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing found.
+
+    `features` are those of the traffic that it is about (`Use.feature`), or "model", "adapter NAME", "flag NAME",
+    "metric NAME", "route NAME". `lines` are the first of the log's lines concerned, `requests` the number of all; 0
+    where no recorded request is concerned. `seen` says what they would see, `fix` what to do: the rule, where it is
+    translated. `by` tells how it was found: by the surfaces' table, or by running something, with its version.
+    """
+
+    kind: str
+    outcome: Outcome
+    severity: Severity
+    features: tuple[str, ...]
+    seen: str
+    fix: str
+    sources: tuple[Source, ...] = ()
+    requests: int = 0
+    lines: tuple[int, ...] = ()
+    by: str = "table"
+    caveats: tuple[Caveat, ...] = ()
+
+
+class Feature(msgspec.Struct, frozen=True, kw_only=True):
+    """One feature that the traffic uses, with the worst that was found of it."""
+
+    name: str
+    requests: int
+    outcome: Outcome
+    kinds: tuple[str, ...] = ()
+
+
+class MoveReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a check of a move found.
+
+    `lost_requests` are distinct requests that lose something. `not_looked_at` says what could not be checked, and why.
+    """
+
+    source_engine: str
+    source_version: str
+    target_engine: str
+    target_version: str
+    traffic: str
+    format: str
+    requests: int
+    bodies: int
+    features: tuple[Feature, ...]
+    findings: tuple[Finding, ...]
+    lost_requests: int
+    translated_requests: int
+    not_looked_at: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
+
+    @property
+    def loses(self) -> bool:
+        """Whether anything is lost: of the traffic, the model or an adapter."""
+        return any(finding.outcome == "lost" for finding in self.findings)

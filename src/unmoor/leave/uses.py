@@ -1,0 +1,130 @@
+"""What recorded traffic really uses of an engine: each distinct use once, with the requests that have it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from unmoor.engines.surface.surface import Scalar
+
+Place = Literal["chat", "completions", "responses", "answer"]
+"""A request's body by its endpoint, or what came back."""
+
+
+class Use(NamedTuple):
+    """One thing that requests do: a field at `path` (dotted, from the body or the answer) with `value`.
+
+    `value` is a number, a truth value, None or a word that the interfaces define; of anything else its kind, in angle
+    brackets ("<text>", "<list of 3>", "<object>"), so that no text of anybody's is in it. `path` of a field that is
+    left out although it matters ("max_tokens") has the value ABSENT.
+    """
+
+    place: Place
+    path: str
+    value: Scalar
+
+    @property
+    def feature(self) -> str:
+        """The name under which it is reported."""
+        return f"{self.place}.{self.path}"
+
+
+ABSENT = "<absent>"
+
+
+class Rows:
+    """Lines of the log, in order, each once."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self, lines: Iterable[int] = ()) -> None:
+        self._lines = array("q", lines)
+
+    def add(self, line: int) -> None:
+        """Adds a line that is not below the last."""
+        if not self._lines or self._lines[-1] != line:
+            self._lines.append(line)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._lines)
+
+    def first(self, count: int) -> tuple[int, ...]:
+        """The first `count` of them."""
+        return tuple(self._lines[:count])
+
+    @staticmethod
+    def union(several: Iterable[Rows]) -> Rows:
+        """Every line that is in one of them, each once, in order."""
+        arrays = [np.frombuffer(rows._lines, dtype=np.int64) for rows in several if rows._lines]  # noqa: SLF001 - its own
+        return Rows(np.unique(np.concatenate(arrays)).tolist()) if arrays else Rows()
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One distinct schema, regex, grammar or list of choices. `content` is somebody's text: it is never shown.
+
+    `key` is a short hash, by which findings name it. `content` is the schema as decoded, or the text.
+    """
+
+    key: str
+    kind: Literal["json_schema", "regex", "grammar", "choice", "structural_tag"]
+    content: object
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One raw output of a model, or one templated prompt, kept to be run through parsers or a template; never shown."""
+
+    line: int
+    text: str
+    tools: tuple[object, ...] = ()
+
+
+@dataclass(slots=True)
+class Uses:
+    """All that a log uses. `by_use` and `by_constraint` name the lines of the requests that have each.
+
+    `bodies` counts the requests whose body the log holds; where it is below `requests` (lengths alone, or an engine's
+    own log), the rest could not be looked at. `together` keeps pairs that only matter in one request, under a name that
+    the check which reads it defines. `raw_outputs` are a bounded number of answers' texts as the model wrote them;
+    `templated` prompts that went to completions as text.
+    """
+
+    source: str
+    format: str
+    requests: int = 0
+    bodies: int = 0
+    answers: int = 0
+    by_use: dict[Use, Rows] = field(default_factory=dict)
+    constraints: dict[str, Constraint] = field(default_factory=dict)
+    by_constraint: dict[str, Rows] = field(default_factory=dict)
+    together: dict[str, Rows] = field(default_factory=dict)
+    tool_schemas: dict[str, Constraint] = field(default_factory=dict)
+    by_tool_schema: dict[str, Rows] = field(default_factory=dict)
+    raw_outputs: list[Sample] = field(default_factory=list)
+    templated: list[Sample] = field(default_factory=list)
+    models: Mapping[str, int] = field(default_factory=dict)
+
+    def add(self, use: Use, line: int) -> None:
+        """Counts that the request on `line` does this."""
+        rows = self.by_use.get(use)
+        if rows is None:
+            rows = self.by_use[use] = Rows()
+        rows.add(line)
+
+    def of(self, path: str, *places: Place) -> dict[Use, Rows]:
+        """Every use of `path`, in any place or in those named."""
+        return {
+            use: rows for use, rows in self.by_use.items() if use.path == path and (not places or use.place in places)
+        }
+
+    def rows(self, path: str, *places: Place) -> Rows:
+        """The requests that have `path`, with whatever value but ABSENT."""
+        return Rows.union(rows for use, rows in self.of(path, *places).items() if use.value != ABSENT)
