@@ -86,7 +86,11 @@ def raising(error: BaseException) -> Callable[[], Never]:
         ),
         (WorldError("the disk is full"), 1, "error: the disk is full\n"),
         (KeyboardInterrupt(), INTERRUPTED, "\ninterrupted: what was finished stays\n"),
-        (click.UsageError("a flag is missing"), 2, "error: a flag is missing\n  see: unmoor fails --help\n"),
+        (
+            click.UsageError("a flag is missing"),
+            2,
+            "error: a flag is missing\n  hint: write unmoor fails [OPTIONS]\n  see: unmoor fails --help\n",
+        ),
         (
             OSError(28, "No space left on device", "out.html"),
             1,

@@ -11,8 +11,8 @@ from typing import NamedTuple, NoReturn, cast
 
 import click
 
+from unmoor.cli.usage_error import UnknownVerb, usage_error
 from unmoor.core.errors import UnmoorError
-from unmoor.core.nearest import did_you_mean
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 TERMINATED = 143  # 128 + SIGTERM
@@ -54,9 +54,9 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb that `args` begin with. Raises UsageError, with the nearest verb, where there is none."""
+        """The verb that `args` begin with. Raises UnknownVerb where there is none."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            raise click.UsageError(f"unknown verb '{args[0]}'\n  hint: {did_you_mean(args[0], VERBS)}", ctx)
+            raise UnknownVerb(args[0], list(VERBS), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
@@ -106,8 +106,10 @@ def _told(error: Exception) -> int:
             code, text = error.exit_code, f"error: {error}"
         case click.exceptions.NoArgsIsHelpError():
             code, text = error.exit_code, error.format_message()
+        case click.UsageError():
+            code, text = error.exit_code, usage_error(error)
         case click.ClickException():
-            code, text = error.exit_code, _usage_error(error)
+            code, text = error.exit_code, f"error: {error.format_message()}"
         case BrokenPipeError():  # the reader closed early, as `| head` does: it has what it wanted
             pass
         case OSError():
@@ -129,17 +131,6 @@ def _defect(error: Exception) -> str:
         f"error: a defect of unmoor, or something it did not foresee\n  seen:     {type(error).__name__}: {said}\n"
         f"  hint: run it again with {TRACEBACK}=1 for the whereabouts, and report them; what was measured stays"
     )
-
-
-def _usage_error(error: click.ClickException) -> str:
-    lines = [f"error: {error.format_message()}"]
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    if isinstance(error, click.NoSuchOption) and context is not None:
-        options = [name for param in context.command.params for name in param.opts if name.startswith("--")]
-        lines = [f"error: unknown option '{error.option_name}'", f"  hint: {did_you_mean(error.option_name, options)}"]
-    if context is not None:
-        lines.append(f"  see: {context.command_path} --help")
-    return "\n".join(lines)
 
 
 def unwind_on_sigterm() -> None:

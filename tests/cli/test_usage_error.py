@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from unmoor.cli.main import VERBS
+
+
+def called(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "unmoor.cli", *args], capture_output=True, text=True, check=False)
+
+
+def refused(*args: str) -> str:
+    """The one hint of a call that is wrong."""
+    done = called(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    (hint,) = [line.removeprefix("  hint: ") for line in done.stderr.splitlines() if line.startswith("  hint: ")]
+    return hint
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_option_that_no_verb_knows_has_a_hint_on_every_verb(verb: str) -> None:
+    assert refused(verb, "--hlep") == "did you mean '--help'?"
+
+
+@pytest.mark.parametrize("verb", ["decide", "bakeoff", "report", "profile"])
+def test_a_missing_argument_is_answered_with_how_the_verb_is_written(verb: str) -> None:
+    assert refused(verb).startswith(f"write unmoor {verb} [OPTIONS] ")
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("profile log --replicas many", "--replicas N: "),
+        ("profile log --replicas 0", "--replicas N: "),
+        ("profile log --kv-tokens 1e6", "--kv-tokens N: KV capacity of a replica"),
+        ("profile log --tpot-ms inf", "--tpot-ms MS: "),
+        ("decide plan --as-of today", "--as-of [%Y-%m-%d]: "),
+        ("engines fetch m --format pickle", "--format [gguf|hf|all]: "),
+    ],
+)
+def test_a_value_that_an_option_does_not_take_is_answered_with_what_it_takes(call: str, hint: str) -> None:
+    assert refused(*call.split()).startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("profile log another", "write unmoor profile [OPTIONS] LOG"),
+        ("profile log --format", "`unmoor VERB --help` says what follows --format, if anything"),
+        ("profile log --json=3", "`unmoor VERB --help` says what follows --json, if anything"),
+        ("engines instal", "known: fetch, install, list"),
+        ("profil log", "did you mean 'profile'?"),
+        ("engines install", "write unmoor engines install [OPTIONS] NAME"),
+    ],
+)
+def test_any_other_mistake_in_a_call_has_its_hint(call: str, hint: str) -> None:
+    assert refused(*call.split()) == hint
