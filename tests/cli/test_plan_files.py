@@ -140,7 +140,7 @@ def test_a_log_whose_name_is_no_utf8_is_named_in_escapes(tmp_path: Path) -> None
     assert open_traffic(path).source.endswith("\\xff.jsonl")
 
 
-def test_a_folder_of_logs_is_one_log_in_the_order_of_its_names_and_hidden_files_are_passed_over(tmp_path: Path) -> None:
+def test_a_folder_of_logs_is_one_log_in_the_order_of_its_names(tmp_path: Path) -> None:
     lines = AGENTS.read_bytes().splitlines(keepends=True)
     (tmp_path / "may").mkdir()
     (tmp_path / "may" / "a.jsonl.gz").write_bytes(gzip.compress(b"".join(lines[:700])))
@@ -148,10 +148,13 @@ def test_a_folder_of_logs_is_one_log_in_the_order_of_its_names_and_hidden_files_
     (tmp_path / ".hidden").mkdir()
     (tmp_path / ".hidden" / "c.jsonl").write_bytes(b"".join(lines))
     (tmp_path / ".d.jsonl").write_bytes(b"\xff")
+    (tmp_path / "README.md").write_text('{"model": "m", "prompt": "an example of a line"}\n')
     traffic = open_traffic(tmp_path)
     assert len(traffic) == 1200
     assert traffic.fingerprint == open_traffic(AGENTS).fingerprint
-    assert traffic.caveats == ()
+    (told,) = traffic.caveats
+    assert told.code == "entries_passed_over"
+    assert told.text.endswith("passed over: README.md (documentation), .d.jsonl (hidden), .hidden (hidden).")
     workload = open_workload(plan_with(f'path = "{tmp_path / "may"}"', tmp_path), base=tmp_path)
     assert len(workload.requests) == 1200
 
@@ -172,7 +175,7 @@ def test_what_is_no_file_of_a_folder_is_named_in_a_caveat(tmp_path: Path) -> Non
     assert [caveat.code for caveat in traffic.caveats] == ["entries_passed_over"]
     told = traffic.caveats[0].text
     assert "day2 (a link to a folder), gone (a link to no file), itself (a link to a folder), loop (a link" in told
-    assert told.endswith("pipe (a pipe or a device).")
+    assert told.endswith("pipe (a pipe or a device) and 1 more.")
     (logs / "a.jsonl").unlink()
     with pytest.raises(TrafficError, match="a folder without a file, but with day2"):
         open_traffic(logs)

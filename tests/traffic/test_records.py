@@ -5,10 +5,11 @@ import hashlib
 import io
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Literal
 
 import pytest
@@ -96,9 +97,29 @@ def test_what_follows_an_archive_is_an_error() -> None:
     assert refused(gzip.compress(LOG) + b"hello hello hello").message == "a damaged gzip archive"
 
 
-@pytest.mark.parametrize("content", [b"PK\x03\x04" + bytes(30), b"BZh91AY&SY" + bytes(30), b"PAR1" + bytes(30)])
-def test_files_of_other_kinds_are_named(content: bytes) -> None:
-    assert refused(content).message == "not a log"
+NO_LOGS = {
+    "a Parquet file": b"PAR1\x15\x04\x15",
+    "a zip archive": b"PK\x03\x04\x14",
+    "a bzip2 archive": b"BZh91AY&SY",
+    "an xz archive": b"\xfd7zXZ\x00\x00",
+    "a Python pickle, which would run what is in it": pickle.dumps([{"text": "secret"}], protocol=2),
+    "a NumPy array": b"\x93NUMPY\x01\x00",
+    "a picture": b"\x89PNG\r\n\x1a\n",
+    "a database": b"SQLite format 3\x00",
+    "UTF-16": "text".encode("utf-16"),
+    "binary content": b"\x00\x00\x07\x01text\x00",
+}
+
+
+@pytest.mark.parametrize("kind", NO_LOGS)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress])
+def test_files_of_other_kinds_are_named(kind: str, pack: Callable[[bytes], bytes]) -> None:
+    error = refused(pack(NO_LOGS[kind]))
+    assert (error.message, error.seen) == ("not a log", kind)
+
+
+def test_a_log_that_was_cut_back_while_it_was_written_begins_with_zeros() -> None:
+    assert len(read_traffic(bytes(5000) + b"\n" + LOG, where="log")) == 50
 
 
 def test_utf16_is_named() -> None:
@@ -199,6 +220,34 @@ def test_a_file_of_another_kind_is_named_and_passed_over() -> None:
     assert len(traffic) == 50
     assert [caveat.code for caveat in traffic.caveats] == ["files_passed_over"]
     assert "readme, z" in traffic.caveats[0].text
+
+
+def test_files_that_are_clearly_no_logs_are_left_out_of_a_folder_and_named() -> None:
+    files = {f"{n}-{kind[:8]}": content for n, (kind, content) in enumerate(NO_LOGS.items())}
+    traffic = read_traffic(folder(**dict(list(files.items())[:3]), log=LOG, tail=files["7-a databa"]), where="logs")
+    assert len(traffic) == 50
+    (told,) = traffic.caveats
+    assert told.code == "files_passed_over"
+    assert "0-a Parque (a Parquet file), 1-a zip ar (a zip archive), 2-a bzip2" in told.text
+    assert "tail (a database)" in told.text
+    with pytest.raises(TrafficError) as caught:
+        read_traffic(folder(**files), where="logs")
+    assert (caught.value.where, caught.value.seen) == ("0-a Parque", "a Parquet file")
+
+
+def test_files_of_two_formats_in_a_folder_are_an_error_that_names_both() -> None:
+    lengths, chat = b"input_tokens,output_tokens\n1,2\n", b'{"messages": [{"role": "user", "content": "Hello"}]}\n'
+    vllm = b"INFO 12-01 12:00:00 [core.py:58] ready\n"
+    for name, first, second, third in (("openai", LOG, chat, lengths), ("lengths", vllm, lengths, chat)):
+        with pytest.raises(TrafficError) as caught:
+            read_traffic(folder(a=b"?\n", b=first, c=second, d=third), where="logs")
+        assert (caught.value.message, caught.value.where) == ("files of two formats in one folder", "c")
+        assert caught.value.seen == name
+        assert "as b is" in str(caught.value.expected)
+        assert "--format" in str(caught.value.hint)
+    traffic = read_traffic(folder(b=LOG, c=chat, d=lengths), where="logs", format_name="lengths")
+    assert traffic.input_tokens.tolist() == [1]
+    assert "passed over: b, c" in traffic.caveats[0].text
 
 
 def test_a_broken_line_of_a_folder_is_named_by_its_file() -> None:

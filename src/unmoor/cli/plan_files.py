@@ -29,6 +29,10 @@ _KEY_BYTES = 32
 _NAMED = 5
 _LOG = "a request log or trace"
 _FORMATS = "docs/reference/traffic.md lists the formats"
+_HIDDEN = "hidden"
+_DOCUMENTATION = re.compile(
+    r".*\.(md|markdown|rst|adoc)|(readme|licen[cs]e|notice|changelog|changes|copying)(\.txt)?", re.IGNORECASE
+)
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?::-(?P<default>[^}]*))?\}|(?P<plain>\w+))")
 _PUBLIC_TRACES = {
     "mooncake": (
@@ -113,9 +117,9 @@ def open_traffic(
 
     Content as text is told apart by bytes unless `cutter` is given, under a key that is forgotten.
 
-    Of a folder, all files below it are read, in the order of their names; hidden ones are passed over. So are links to
-    folders, links to nothing and pipes, which a caveat names. The hashes of a log that is larger than memory go to a
-    temporary file.
+    Of a folder, all files below it are read, in the order of their names. Hidden ones, documentation, links to folders,
+    links to nothing and pipes are passed over, and a caveat names them. The hashes of a log that is larger than memory
+    go to a temporary file.
 
     Raises TrafficError for one that is missing or cannot be read as traffic, or has a folder below it that cannot.
     """
@@ -171,8 +175,8 @@ def _is_folder(path: Path) -> bool:
 def _found_below(folder: Path) -> tuple[list[Path], list[str]]:
     """The files below `folder`, relative to it, in the order of their paths; and what else is there, as text.
 
-    Hidden files and folders are left out. No link to a folder is followed: it may lead back. Raises TrafficError for a
-    folder that cannot be read.
+    Hidden files and folders, and documentation, are left out. No link to a folder is followed: it may lead back. Raises
+    TrafficError for a folder that cannot be read.
     """
     logs: list[Path] = []
     others: list[tuple[Path, str]] = []
@@ -182,21 +186,26 @@ def _found_below(folder: Path) -> tuple[list[Path], list[str]]:
         with _told_as(
             TrafficError, at, expected="a folder that can be read", hint="chmod u+rx, or name the files that can"
         ):
-            entries = [Path(entry) for entry in os.scandir(at) if not entry.name.startswith(".")]
-            for entry in entries:
+            for entry in map(Path, os.scandir(at)):
                 name = entry.relative_to(folder)
-                if entry.is_dir() and not entry.is_symlink():
+                if kind := _kind(entry):
+                    others.append((name, kind))
+                elif entry.is_dir():
                     folders.append(entry)
-                elif entry.is_file():
-                    logs.append(name)
                 else:
-                    others.append((name, _kind(entry)))
-    return sorted(logs), [f"{shown(name)} ({kind})" for name, kind in sorted(others)]
+                    logs.append(name)
+    others.sort(key=lambda other: (other[1] == _HIDDEN, other[0]))
+    return sorted(logs), [f"{shown(name)} ({kind})" for name, kind in others]
 
 
-def _kind(entry: Path) -> str:
+def _kind(entry: Path) -> str | None:
+    """What an entry of a folder is that is not read; None for a log, or a folder to look into."""
+    if entry.name.startswith("."):
+        return _HIDDEN
+    if entry.is_file():
+        return "documentation" if _DOCUMENTATION.fullmatch(entry.name) else None
     if not entry.is_symlink():
-        return "a pipe or a device"
+        return None if entry.is_dir() else "a pipe or a device"
     return "a link to a folder" if entry.is_dir() else "a link to no file"
 
 
@@ -210,7 +219,7 @@ def _files_of(folder: Path, logs: Sequence[Path]) -> Iterator[LogFile]:
 def _entries_passed_over(others: Sequence[str]) -> tuple[Caveat, ...]:
     if not others:
         return ()
-    text = f"The folder also holds what is no file of its own; it was passed over: {_listed(others)}."
+    text = f"The folder also holds what was passed over: {_listed(others)}."
     return (Caveat(code="entries_passed_over", text=text),)
 
 

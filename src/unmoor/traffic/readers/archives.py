@@ -12,27 +12,17 @@ from unmoor.core.errors import TrafficError
 from unmoor.traffic.readers.contract import LogFile
 
 CHUNK_BYTES = 1024 * 1024
-EXPECTED = "text in UTF-8, or such text packed by gzip or zstd"
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = tuple(bytes((low, 0x2A, 0x4D, 0x18)) for low in range(0x50, 0x60))
-_NOT_READ = {
-    b"PK\x03\x04": ("a zip archive", "unzip -p"),
-    b"BZh": ("a bzip2 archive", "bzip2 -dc"),
-    b"\xfd7zXZ": ("an xz archive", "xz -dc"),
-    b"PAR1": ("a Parquet file", None),
-    b"SQLite format 3": ("a database", None),
-    b"\x80\x04": ("a Python pickle, which would run what is in it", None),
-    b"\x80\x05": ("a Python pickle, which would run what is in it", None),
-}
-_LONGEST_MARK = 15
+_LONGEST_MARK = 4
 _GZIP_WRAPPED = 31  # the largest window, in gzip's wrapping
 
 
 def unpacked(file: LogFile) -> Iterator[bytes]:
     """The file's content in chunks, none of them empty. gzip and zstd, of one member or several, are unpacked.
 
-    Raises TrafficError for an archive that is damaged or ends early, and for one of a kind that is not read.
+    Raises TrafficError for an archive that is damaged or ends early.
     """
     head = _head(file)
     chunks = _chunks(file, head)
@@ -40,7 +30,6 @@ def unpacked(file: LogFile) -> Iterator[bytes]:
         return _members(file.name, chunks, "gzip", _Gzip)
     if head.startswith((_ZSTD, *_ZSTD_SKIPPABLE)):
         return _members(file.name, chunks, "zstd", zstd.ZstdDecompressor)
-    _refuse(file.name, head)
     return chunks
 
 
@@ -76,18 +65,6 @@ def _available(stream: BinaryIO) -> bytes:
     """What a buffered stream has or can get with one call, so that a pipe's content is taken as it comes."""
     read1: Callable[[int], bytes] | None = getattr(stream, "read1", None)
     return read1(CHUNK_BYTES) if read1 else stream.read(CHUNK_BYTES)
-
-
-def _refuse(name: str, head: bytes) -> None:
-    for mark, (kind, unpack) in _NOT_READ.items():
-        if head.startswith(mark):
-            raise TrafficError(
-                "not a log",
-                where=name,
-                seen=kind,
-                expected=EXPECTED,
-                hint=f"{unpack} FILE | unmoor profile -" if unpack else "export it as JSON lines or CSV",
-            )
 
 
 class _Gzip:

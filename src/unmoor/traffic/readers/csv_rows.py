@@ -50,13 +50,14 @@ class Header:
         """What parts the fields, once the header was read."""
         self._columns: dict[str, int] = {}
         self._row: list[str] = []
+        self._first = 0  # the place of a column that holds numbers or times, which begin with a digit
 
     def matches(self, columns: Sequence[str]) -> bool:
         """Whether these are the names of columns, with all that are needed among them."""
         return set(self._needed) <= self._places(columns).keys()
 
     def row(self, record: bytes) -> dict[str, str] | None:
-        """The fields by name; None for the header, which may come again: each file of a folder has one.
+        """The fields by name; None for the header, which may come again: each file of a folder has its own.
 
         None too for the line by which a spreadsheet is told the delimiter. Raises Unreadable where the first row is no
         header, and Broken for a row of another number of columns.
@@ -68,13 +69,23 @@ class Header:
             self._take(record)
             return None
         fields = fields_of(record, self.delimiter)
-        if len(fields) != len(self._row):
-            raise Broken(
-                "wrong number of columns", seen=f"{len(fields)} columns", expected=f"{len(self._row)}, as in the header"
-            )
-        if fields == self._row:
-            return None
+        if len(fields) != len(self._row) or not fields[self._first][:1].isdecimal():
+            if self._is_header(record):  # perhaps with its columns in another order
+                self._take(record)
+                return None
+            if len(fields) != len(self._row):
+                raise Broken(
+                    "wrong number of columns",
+                    seen=f"{len(fields)} columns",
+                    expected=f"{len(self._row)}, as in the header",
+                )
         return {name: fields[place] for name, place in self._columns.items()}
+
+    def _is_header(self, record: bytes) -> bool:
+        try:
+            return self.matches(fields_of(record, delimiter_of(record.decode())))
+        except Broken:
+            return False
 
     def _take(self, record: bytes) -> None:
         delimiter = delimiter_of(record.decode())
@@ -86,6 +97,7 @@ class Header:
             seen = f"{len(fields)} columns" if fields else f"{len(record)} bytes"
             raise Unreadable("not the header", seen=seen, expected=self._expected)
         self.delimiter, self._columns, self._row = delimiter, self._places(fields), fields
+        self._first = self._columns[self._needed[0]]
 
     def _places(self, columns: Sequence[str]) -> dict[str, int]:
         named = [(self._of_name.get(_plain(column)), place) for place, column in enumerate(columns)]

@@ -62,7 +62,8 @@ class _Reader:
 
     def read(self, record: bytes) -> tuple[Entry, ...]:
         row = self._header.row(record)
-        if row is None:
+        if row is None:  # a header: a file of its own, perhaps from elsewhere
+            self._numerals = Numerals()
             return ()
         if self._numerals.mark is None:
             self._numerals.learn(row.get(name, "") for name in _NUMBERS)

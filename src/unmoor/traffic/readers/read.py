@@ -14,6 +14,7 @@ from unmoor.traffic.readers.collect import Collector, Told
 from unmoor.traffic.readers.contract import Broken, Carrier, Cutter, RecordFormat, RecordReader, Watch
 from unmoor.traffic.readers.formats import named, no_known_format, recognised
 from unmoor.traffic.readers.records import Records, Row, Source
+from unmoor.traffic.readers.signatures import NotALogError
 from unmoor.traffic.readers.skipped import HINT, Skipped
 from unmoor.traffic.tree import SymbolStore
 
@@ -40,11 +41,11 @@ def read_traffic(
     told by the first record unless `format_name` says it. `cutter` is what content as text is told apart by: bytes
     unless given. Broken lines are counted and skipped, up to `most_broken`: by default 10, or 1 % of the lines where
     that is more. `watch(line, entry)` sees every request in the order of the log. `store` is where the tree keeps its
-    symbols: in memory unless given. A file of several none of whose first records can be read is named in a caveat and
-    passed over.
+    symbols: in memory unless given. A file of several that is clearly no log, or none of whose first records can be
+    read, is named in a caveat and passed over.
 
-    Raises TrafficError, with the line, for a log without a request, an unknown format, a broken header, more broken
-    lines than that, and an archive that ends early.
+    Raises TrafficError, with the line, for a log without a request, an unknown format, files of two formats, a broken
+    header, more broken lines than that, and an archive that ends early.
     """
     records = Records(source, where=where)
     skipped = Skipped(most_broken, records)
@@ -72,21 +73,30 @@ class _Reading:
         self._records = records
         self._skipped = skipped
         self._format = record_format
+        self._format_given = record_format is not None
+        self._first_file = ""  # that told the format
+        self._no_logs: list[NotALogError] = []
         self._strange: list[tuple[str, int, bytes | Broken]] = []
         self._reader: RecordReader | None = None
 
     def entries(self) -> Iterator[tuple[int, Entry]]:
         """Each request with the number of its record. Raises TrafficError."""
         for name, rows in self._records.files():
-            head = list(islice(rows, _LOOKED_AT))
-            outcomes = self._outcomes(head)
+            try:
+                head = list(islice(rows, _LOOKED_AT))
+            except NotALogError as error:
+                if not self._records.several:
+                    raise
+                self._no_logs.append(error)
+                continue
+            outcomes = self._outcomes(name, head)
             if outcomes is None:
                 self._strange.append((name, *head[0]))
             else:
                 yield from self._taken(outcomes)
                 yield from self._read(rows)
             rows.close()
-        if self._reader is None and self._strange:
+        if self._reader is None and (self._strange or self._no_logs):
             raise self._nothing_known()
 
     @property
@@ -98,7 +108,7 @@ class _Reading:
         """What is known of the log besides its requests."""
         if self._format is None or self._reader is None:
             raise ValueError("nothing was read yet")
-        notes = (*_passed_over([name for name, _, _ in self._strange]), *self._skipped.notes, *self._reader.notes)
+        notes = (*self._passed_over, *self._skipped.notes, *self._reader.notes)
         return Told(
             source=where,
             format=self._format.name,
@@ -109,23 +119,28 @@ class _Reading:
             skipped=self._skipped.shown,
         )
 
-    def _outcomes(self, head: Sequence[Row]) -> list[tuple[int, list[Entry] | Broken]] | None:
+    def _outcomes(self, name: str, head: Sequence[Row]) -> list[tuple[int, list[Entry] | Broken]] | None:
         """What the first records come to; None for a file that is not of the log's format.
 
-        The first file that is of any decides the format.
+        The first file that is of any decides the format. Raises TrafficError for a file that is of another.
         """
         if not head:
             return []
+        own = recognised([record for _, record in head])
         if self._format is None:
-            self._format = recognised([record for _, record in head])
+            self._format, self._first_file = own, name
         if self._format is None:
             return None
         if self._reader is None:
             self._reader = self._format.start()
         outcomes = [(number, _outcome(self._reader, record)) for number, record in head]
-        if self._records.several and all(isinstance(outcome, Broken) for _, outcome in outcomes):
-            return None
-        return outcomes
+        if not self._records.several or any(isinstance(outcome, list) and outcome for _, outcome in outcomes):
+            return outcomes
+        if own is not None and own is not self._format:
+            if self._format_given:
+                return None
+            raise self._two_formats(name, self._format, own)
+        return None if all(isinstance(outcome, Broken) for _, outcome in outcomes) else outcomes
 
     def _taken(self, outcomes: Sequence[tuple[int, list[Entry] | Broken]]) -> Iterator[tuple[int, Entry]]:
         for number, outcome in outcomes:
@@ -166,7 +181,27 @@ class _Reading:
             whole_blocks=carried.whole_blocks,
         )
 
+    @property
+    def _passed_over(self) -> tuple[Caveat, ...]:
+        names = [f"{error.where} ({error.seen})" for error in self._no_logs] + [name for name, _, _ in self._strange]
+        if not names:
+            return ()
+        listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        text = f"Files that are not of the log's format were passed over: {listed}."
+        return (Caveat(code="files_passed_over", text=text),)
+
+    def _two_formats(self, name: str, first: RecordFormat, own: RecordFormat) -> TrafficError:
+        return TrafficError(
+            "files of two formats in one folder",
+            where=name,
+            seen=own.name,
+            expected=f"{first.name}, as {self._first_file} is",
+            hint=f"put them into folders of their own; `--format {first.name}` reads those of that format only",
+        )
+
     def _nothing_known(self) -> TrafficError:
+        if not self._strange:
+            return self._no_logs[0]
         _, number, record = self._strange[0]
         if isinstance(record, Broken):
             return self._skipped.error_of(number, record)
@@ -187,14 +222,6 @@ def _outcome(reader: RecordReader, record: bytes | Broken) -> list[Entry] | Brok
 def _odd(error: Exception) -> Broken:
     """A record of which nobody thought costs itself, not the log."""
     return Broken("a value that cannot be", seen=type(error).__name__, expected="a request as the format has it")
-
-
-def _passed_over(names: Sequence[str]) -> tuple[Caveat, ...]:
-    if not names:
-        return ()
-    listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-    text = f"Files that are not of the log's format were passed over: {listed}."
-    return (Caveat(code="files_passed_over", text=text),)
 
 
 def _empty(where: str, seen: str) -> TrafficError:

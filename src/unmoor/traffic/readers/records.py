@@ -12,18 +12,16 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator
 from typing import BinaryIO, TypeGuard, cast
 
-from unmoor.core.errors import TrafficError
-from unmoor.traffic.readers.archives import CHUNK_BYTES, EXPECTED, unpacked
+from unmoor.traffic.readers.archives import CHUNK_BYTES, unpacked
 from unmoor.traffic.readers.contract import Broken, LogFile
 from unmoor.traffic.readers.json_array import elements
+from unmoor.traffic.readers.signatures import refuse_no_log
 
 LONGEST_RECORD_BYTES = 64 * 1024 * 1024
 """A line or an object beyond it is broken: it is passed over without being held."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_TAR, _TAR_AT = b"ustar", 257
 _ARRAY = re.compile(rb"\s*\[\s*([]{[\"]|$)")  # many a plain line begins with a time or a level in brackets
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 Source = bytes | BinaryIO | Iterable[LogFile]
 Row = tuple[int, bytes | Broken]
@@ -77,10 +75,7 @@ class Records:
     def _rows(self, file: LogFile) -> Generator[Row]:
         reader = io.BufferedReader(_Chunks(self._hashed(file)), CHUNK_BYTES)
         head = reader.peek(CHUNK_BYTES)
-        if head.startswith(_UTF_16):
-            raise _not_a_log(file.name, "UTF-16", "iconv -f UTF-16 -t UTF-8 FILE | unmoor profile - reads it")
-        if head[_TAR_AT:].startswith(_TAR):
-            raise _not_a_log(file.name, "a tar archive", "tar -xOf FILE | unmoor profile - reads the files in it")
+        refuse_no_log(file.name, head)
         if head.startswith(_BYTE_ORDER_MARK):
             reader.read(len(_BYTE_ORDER_MARK))
         if _ARRAY.match(head.removeprefix(_BYTE_ORDER_MARK)):
@@ -176,7 +171,3 @@ def _checked(record: bytes) -> bytes | Broken | None:
 
 def _too_long(size: int, what: str, longest: int) -> Broken:
     return Broken(f"a {what} too long", seen=f"{size:,} bytes", expected=f"at most {longest:,} bytes")
-
-
-def _not_a_log(name: str, seen: str, hint: str) -> TrafficError:
-    return TrafficError("not a log", where=name, seen=seen, expected=EXPECTED, hint=hint)
