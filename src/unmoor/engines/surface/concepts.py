@@ -229,6 +229,42 @@ FLAGS: Mapping[str, str] = {
 }
 """Options: keys of `Surface.flags`."""
 
+FAMILIES: Mapping[str, str] = {
+    "qwen3": "Qwen 2.5 and 3",
+    "qwen3_coder": "Qwen3-Coder, and Qwen from 3.5 on",
+    "llama3": "Llama 3",
+    "llama4": "Llama 4",
+    "mistral": "Mistral",
+    "deepseek_r1": "DeepSeek R1",
+    "deepseek_v3": "DeepSeek V3",
+    "deepseek_v31": "DeepSeek V3.1",
+    "deepseek_v32": "DeepSeek V3.2",
+    "deepseek_v4": "DeepSeek V4",
+    "deepseek_v41": "DeepSeek V4.1",
+    "glm": "GLM 4.5",
+    "glm47": "GLM 4.7",
+    "kimi_k2": "Kimi K2",
+    "kimi_k3": "Kimi K3",
+    "gpt_oss": "gpt-oss",
+    "minimax": "MiniMax M2",
+    "minimax_m3": "MiniMax M3",
+    "nemotron": "Nemotron 3",
+    "gemma4": "Gemma 4",
+    "granite": "Granite",
+    "hunyuan": "Hunyuan A13B",
+    "step3": "Step 3",
+    "seed_oss": "Seed-OSS",
+    "ernie": "ERNIE 4.5",
+    "mimo": "MiMo",
+    "phi4": "Phi-4 mini",
+    "lfm2": "LFM2",
+    "cohere": "Command",
+    "olmo3": "OLMo 3",
+    "internlm": "InternLM 2",
+    "pythonic": "models that write calls as Python",
+}
+"""Families of models whose tool calls and thinking need a parser: keys of `Surface.parsers`."""
+
 SCHEMA: Mapping[str, str] = {
     "additionalProperties_absent": "properties that a schema neither names nor forbids",
     "additionalProperties_false": "properties that a schema forbids",

@@ -90,11 +90,11 @@ def _tree(engine: str, version: str) -> dict[str, Any]:
 
 
 def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """`base` with what `own` says in its place, statement by statement."""
+    """`base` with what `own` says in its place, statement by statement; an empty text takes a statement away."""
     merged = dict(base)
     for key, value in own.items():
         if isinstance(value, dict) and isinstance(merged.get(key), dict) and key != "options":
-            merged[key] = {**merged[key], **value}
+            merged[key] = {name: one for name, one in {**merged[key], **value}.items() if one != ""}
         else:
             merged[key] = value
     return merged

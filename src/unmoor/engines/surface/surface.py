@@ -46,14 +46,15 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     `path` is dotted, from the body ("structured_outputs.regex"); empty where the engine has no such thing. `value`,
     where given, is what stands there for the concept to hold ("regex" at `response_format.type`) and `payload` is
-    then where its content goes. `endpoints` are those that take it. `needs` is the flag without which it is ignored
-    or refused.
+    then where its content goes. `also` are further paths that mean the same, each with the content in it. `endpoints`
+    are those that take it. `needs` is the flag without which it is ignored or refused.
     """
 
     path: str
     source: str
     value: Scalar = None
     payload: str = ""
+    also: tuple[str, ...] = ()
     endpoints: tuple[Endpoint, ...] = ("chat", "completions")
     needs: str = ""
     note: str = ""
