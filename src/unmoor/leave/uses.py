@@ -97,8 +97,8 @@ class Uses:
     `templated` prompts that went to completions as text.
     """
 
-    source: str
-    format: str
+    source: str = ""
+    format: str = ""
     requests: int = 0
     bodies: int = 0
     answers: int = 0

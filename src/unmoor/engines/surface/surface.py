@@ -59,6 +59,22 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     needs: str = ""
     note: str = ""
 
+    @property
+    def absent(self) -> bool:
+        """Whether the engine has no such thing."""
+        return not self.path
+
+    def is_at(self, path: str, value: Scalar) -> bool:
+        """Whether a field at `path` with `value` is this concept; a payload is not, its mark beside it is."""
+        return path in self.also or (path == self.path and (self.value is None or value == self.value))
+
+    @property
+    def goes_to(self) -> str:
+        """Where its content goes, in words: the path, with the mark beside it where there is one."""
+        if self.value is None:
+            return f"`{self.path}`"
+        return f"`{self.payload or self.path}` with `{self.path}` = {self.value!r}"
+
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which values of a field an engine takes, and what becomes of the others.
@@ -95,11 +111,11 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Trait(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How an engine behaves in one respect, as one of a few words that can be compared ("lower_first").
 
-    `says` is the sentence for people; `flag` what changes it.
+    No `value`: there is none, as a bound that an engine does not have. `says` is the sentence for people; `flag` what changes it.
     """
 
-    value: Scalar
     source: str
+    value: Scalar = None
     says: str = ""
     flag: str = ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -13,27 +13,27 @@ from unmoor.leave.reading.answers import read_answer
 from unmoor.leave.reading.bodies import BodyReader
 from unmoor.leave.uses import Uses
 from unmoor.traffic.entry import Entry, Prompt
-from unmoor.traffic.readers import Source, read_traffic
+from unmoor.traffic.log import Traffic
+from unmoor.traffic.readers import Cutter, Watch
 from unmoor.traffic.readers.contract import Cut
 
+ReadTraffic = Callable[[Cutter, Watch], Traffic]
+"""Reads a log, cut so and watched by this, as `traffic.readers.read_traffic` does."""
 
-def read_uses(
-    source: Source, *, where: str, format_name: str | None = None, most_broken: int | None = None
-) -> tuple[Uses, tuple[Caveat, ...]]:
-    """What the requests of a log use, and the doubts of its reading. Raises TrafficError, as `read_traffic` does."""
-    reader = UseReader(where)
-    traffic = read_traffic(
-        source, where=where, format_name=format_name, cutter=NotCut(), most_broken=most_broken, watch=reader.watch
-    )
-    reader.uses.format = traffic.format
-    return reader.uses, traffic.caveats
+
+def read_uses(read: ReadTraffic) -> tuple[Uses, Traffic]:
+    """What the requests of a log use, and the log in columns (without content). Raises what `read` raises."""
+    reader = UseReader()
+    traffic = read(NotCut(), reader.watch)
+    reader.uses.source, reader.uses.format = traffic.source, traffic.format
+    return reader.uses, traffic
 
 
 class UseReader:
     """Collects the uses of requests as they are read."""
 
-    def __init__(self, where: str) -> None:
-        self.uses = Uses(source=where, format="")
+    def __init__(self) -> None:
+        self.uses = Uses()
         self._models: Counter[str] = Counter()
         self.uses.models = self._models
         self._bodies = BodyReader(self.uses)
@@ -62,6 +62,6 @@ class NotCut:
     notes: Sequence[Caveat] = ()
 
     def cut(self, prompts: Sequence[Prompt]) -> list[Cut]:
-        """Each prompt as nothing."""
-        nothing = Cut(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64))
-        return [nothing] * len(prompts)
+        """Each prompt as one symbol, the same for all."""
+        one = Cut(np.ones(1, dtype=np.uint64), np.ones(1, dtype=np.int64))
+        return [one] * len(prompts)
