@@ -272,14 +272,85 @@ def test_the_example_of_a_gateways_log_is_read_whole() -> None:
     assert traffic.grain.ratio_measured
 
 
-@pytest.mark.parametrize("kept", ["{}", "[]", "words"])
-def test_messages_that_are_no_messages_are_broken_or_one_prompt_but_never_a_crash(kept: str) -> None:
-    """LiteLLM's spend logs hold "{}" where it does not keep the text."""
-    row = {"startTime": "2026-11-30T09:00:05Z", "messages": kept, "proxy_server_request": "{}", "prompt_tokens": 3}
-    whole = row | {"messages": json.dumps([{"role": "user", "content": "Hello"}])}
-    if kept == "words":
-        _, entries = read(whole, row)
-        assert [entry.input_tokens for entry in entries] == [3, 3]
-    else:
-        with pytest.raises(TrafficError, match=r"no request's body|an empty prompt"):
-            read(whole, row)
+SPENT = {  # a spend log of LiteLLM's, which keeps no text unless it is told to
+    "request_id": "x",
+    "call_type": "acompletion",
+    "model": "m",
+    "startTime": "2026-11-30T09:00:05Z",
+    "endTime": "2026-11-30T09:00:07Z",
+    "messages": {},
+    "response": {},
+    "proxy_server_request": {},
+    "metadata": {"user_api_key_team_alias": "blue"},
+    "prompt_tokens": 300,
+    "completion_tokens": 9,
+    "total_tokens": 309,
+    "status": "success",
+}
+REDACTED = [{"role": "user", "content": "redacted-by-litellm"}]
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {},
+        {"messages": "{}", "response": "{}", "proxy_server_request": "{}"},
+        {"messages": None, "response": None, "proxy_server_request": None},
+        {"messages": []},
+        {"messages": "[]"},
+        {"messages": [{"role": "user", "content": None}]},
+        {"messages": [{"role": "user", "content": ""}]},
+        {"messages": REDACTED, "response": {"choices": [{"message": {"content": "redacted-by-litellm"}}]}},
+        {"messages": [{"role": "system", "content": "Be kind."}, *REDACTED]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "redacted-by-litellm"}]}]},
+        {"proxy_server_request": {"messages": REDACTED, "prompt": "", "input": ""}},
+    ],
+)
+def test_a_spend_log_without_text_is_read_for_its_lengths(kept: dict[str, Any]) -> None:
+    traffic, entries = read(SPENT | kept, SPENT | kept | {"prompt_tokens": 40, "completion_tokens": None})
+    assert [(entry.content, entry.input_tokens, entry.output_tokens) for entry in entries] == [
+        (None, 300, 9),
+        (None, 40, None),
+    ]
+    assert traffic.output_tokens.tolist() == [9, -1]  # not as long as what stands for a redacted answer
+    assert [(entry.tenant, entry.model, entry.took_s) for entry in entries] == [("blue", "m", pytest.approx(2))] * 2
+    assert traffic.timed
+    assert (traffic.grain, traffic.tree, ideal(traffic).tokens) == (None, None, None)
+    assert [caveat.text[:22] for caveat in traffic.caveats if caveat.code == "text_redacted"] == [
+        "2 records without text"
+    ]
+
+
+def test_failures_of_which_nothing_is_known_are_left_out_and_said() -> None:
+    nothing = {"status": "failure", "prompt_tokens": 0, "completion_tokens": 0}
+    traffic, entries = read(SPENT, SPENT | nothing, SPENT | nothing)
+    assert (len(entries), traffic.skipped_lines) == (1, 0)
+    assert [caveat.text[:9] for caveat in traffic.caveats if caveat.code == "failed_left_out"] == ["2 records"]
+
+
+def test_counts_alone_are_a_log_and_other_logs_counts_are_not() -> None:
+    traffic, _ = read({"timestamp": 1796029200, "prompt_tokens": 7, "completion_tokens": 3})
+    assert traffic.input_tokens.tolist() == [7]
+    traffic, _ = read({"type": "GENERATION", "startTime": "2026-11-30T09:00:05Z", "usage": {"input": 7, "output": 3}})
+    assert traffic.output_tokens.tolist() == [3]
+    with pytest.raises(TrafficError, match="no known format"):
+        read({"arrival_s": 0.5, "input_tokens": 10, "output_tokens": 5, "segments": [["a", 4], ["b", 6]]})
+    with pytest.raises(TrafficError, match="no known format"):
+        read({"prompt_tokens": -7, "completion_tokens": 3})
+
+
+@pytest.mark.parametrize("kept", ["{}", "[]"])
+def test_neither_text_nor_tokens_is_broken(kept: str) -> None:
+    with pytest.raises(TrafficError, match=r"no request's body|an empty prompt|no content"):
+        read(LITELLM, LITELLM | {"messages": kept, "prompt_tokens": 0})
+
+
+def test_words_where_messages_should_be_are_one_prompt() -> None:
+    _, entries = read(LITELLM, LITELLM | {"messages": "words"})
+    assert [isinstance(entry.content, Prompt) for entry in entries] == [True, True]
+
+
+def test_a_prompt_that_quotes_the_mark_is_a_prompt() -> None:
+    said = [{"role": "user", "content": "What does redacted-by-litellm mean?"}]
+    _, (entry,) = read(LITELLM | {"messages": said})
+    assert isinstance(entry.content, Prompt)

@@ -34,7 +34,7 @@ NAMES = {
         *("e2e_request_latency_seconds", "e2e_latency", "request_latency_seconds"),
     ),
     "session": ("session", "session_id", "conversation_id", "chat_id"),
-    "tenant": ("tenant", "tenant_id", "team", "customer"),
+    "tenant": ("tenant", "tenant_id", "team", "team_id", "customer"),
     "adapter": ("adapter", "lora", "lora_name"),
     "model": ("model", "model_name"),
 }

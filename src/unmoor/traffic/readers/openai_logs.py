@@ -1,9 +1,10 @@
 """Logs of OpenAI-format requests: a body a line, bare or wrapped with its time, answer and owner as gateways do.
 
 The body is the record itself or stands under one of the usual keys, as an object or as JSON text; so does the answer,
-of which its usage and the size of its text are kept. Read this way too: OpenAI's batch input; LiteLLM's two payloads
-(StandardLoggingPayload and SpendLogsPayload, read in litellm 1.110.2, types/utils.py and proxy/_types.py); Langfuse's
-observations (ObservationV2, read in langfuse 5.0.4, api/commons/types/observation_v2.py).
+of which its usage and the size of its text are kept. A record without text is read for its lengths. Read this way too:
+OpenAI's batch input; LiteLLM's two payloads (StandardLoggingPayload and SpendLogsPayload, read in litellm 1.110.2,
+types/utils.py and proxy/_types.py); Langfuse's observations (ObservationV2, read in langfuse 5.0.4,
+api/commons/types/observation_v2.py).
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from unmoor.traffic.log import Grain
 from unmoor.traffic.readers.clock import Clock
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat
 from unmoor.traffic.readers.json_lines import decoded
-from unmoor.traffic.readers.lines import MOST_TOKENS, in_range
+from unmoor.traffic.readers.nested_json import list_in, object_in, parsed
 from unmoor.traffic.readers.openai_body import EXPECTED, Bodies, answer_bytes_of, is_body, tools_of
+from unmoor.traffic.readers.openai_usage import USAGES, usage_of
+from unmoor.traffic.readers.text_taken_out import MARK, is_counted, is_empty, is_redacted
 
 _BODIES = ("request", "body", "request_body", "requestBody", "proxy_server_request", "input", "kwargs", "params")
 _ANSWERS = ("response", "response_body", "responseBody", "output", "completion")
@@ -49,8 +52,6 @@ _TENANTS = (
     *("project", "user_api_key_project_alias", "user_api_key_project_id", "user_api_key_alias", "user_api_key_hash"),
     *("user", "user_id", "userId", "end_user"),
 )
-_INPUTS = ("prompt_tokens", "input_tokens", "promptTokens", "input")
-_OUTPUTS = ("completion_tokens", "output_tokens", "completionTokens", "output")
 _CALLS = ("call_type", "url")
 _GENERATES = re.compile(r"completion|response|message|generate_content|pass_through|chat|^$")
 _OTHER_ROUTES = re.compile(r"/(embeddings|moderations|audio|images|rerank|score|tokenize|detokenize)\b")
@@ -60,11 +61,8 @@ _OTHER_OBSERVATIONS = frozenset(
 )
 _IN_BODIES = ("user", "session_id", "prompt_cache_key", "conversation")
 _NOTHING: Mapping[str, Any] = {}
-_CACHED = frozenset(("cache_read_input_tokens", "cache_creation_input_tokens"))
 _FAILURES = ("failure", "failed", "error", "ERROR")
-_REDACTED = "redacted-by-litellm"
 _MOST_SHAPES = 1000
-_LONGEST_NUMBER = 12
 _MOST_ANSWERS = 100_000
 
 NAMES = frozenset(
@@ -96,7 +94,7 @@ _GROUPS = (
     _TIMES,
     _ENDS,
     tuple(_TOOK),
-    ("usage", "usageDetails"),
+    USAGES,
     _CALLS,
     _SESSIONS,
     _TENANTS,
@@ -115,16 +113,16 @@ def body_in(record: Tree, *, named: bool = True) -> Tree | None:
     for name in _BODIES:
         if name not in record:
             continue
-        inner = _tree(record[name])
+        inner = object_in(record[name])
         if is_body(inner, named=False):
             return inner
-        if inner is not None and is_body(deeper := _tree(inner.get("body")), named=False):
+        if inner is not None and is_body(deeper := object_in(inner.get("body")), named=False):
             return deeper
     said = record.get("messages", record.get("input") if _is_generation(record) else None)
     if isinstance(said, dict):
         return said if is_body(said) else None
-    if isinstance(said, str | list) and _tree(said) is None:  # LiteLLM writes "{}" for text that it does not keep
-        listed = _list(said)
+    if isinstance(said, str | list) and object_in(said) is None:  # LiteLLM writes "{}" for text that it does not keep
+        listed = list_in(said)
         key = "messages" if isinstance(listed, list) and listed and isinstance(listed[0], dict) else "prompt"
         taken = {"input", "messages"} if isinstance(said, str) else {"input"}
         told = {name: value for name, value in record.items() if name not in taken} | {key: listed}
@@ -136,9 +134,9 @@ def _written_body(record: Tree) -> Tree | None:
     """The body in an input or in messages that are written as JSON text; None where there is no such text."""
     for name in ("input", "messages"):
         said = record.get(name)
-        if isinstance(said, str) and said[:1] in {"{", "["} and (parsed := _parsed(said)):
+        if isinstance(said, str) and said[:1] in {"{", "["} and (held := parsed(said)):
             rest = {key: value for key, value in record.items() if key != name}
-            told = {**rest, "messages": parsed} if isinstance(parsed, list) else {**rest, **_tree_of(parsed)}
+            told = {**rest, "messages": held} if isinstance(held, list) else {**rest, **_tree_of(held)}
             return told if is_body(told, named=False) else None
     return None
 
@@ -151,25 +149,6 @@ def _is_generation(record: Tree) -> bool:
     return str(record.get("type", "")).upper() == "GENERATION"
 
 
-def _tree(value: object) -> dict[str, Any] | None:
-    """An object, or the object that a text holds as JSON."""
-    if isinstance(value, str) and value.startswith("{"):
-        value = _parsed(value)
-    return value if isinstance(value, dict) else None
-
-
-def _list(value: object) -> object:
-    listed = _parsed(value) if isinstance(value, str) and value.startswith("[") else value
-    return value if listed is None else listed
-
-
-def _parsed(text: str) -> object:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-
 class _Reader:
     def __init__(self) -> None:
         self._decoder = msgspec.json.Decoder(dict[str, Any])
@@ -178,7 +157,7 @@ class _Reader:
         self._shapes: dict[tuple[str, ...], _Present] = {}
         self._session_of: dict[str, str] = {}  # of answers that later requests may go on from
         self._unit_assumed = ""
-        self._ids = self._other_calls = self._redacted = self._failed = 0
+        self._ids = self._other_calls = self._textless = self._failed = self._unknown = 0
 
     @property
     def grain(self) -> Grain | None:
@@ -190,7 +169,16 @@ class _Reader:
         counted = (
             (self._other_calls, "other_calls", "{} other than generations (embeddings, spans) were passed over."),
             (self._failed, "failed_requests", "{} of failed requests; their prompts are counted like the others'."),
-            (self._redacted, "text_redacted", "{} with the text taken out by the gateway: sharing is unknown."),
+            (
+                self._unknown,
+                "failed_left_out",
+                "{} of failed requests say neither text nor tokens: they were left out.",
+            ),
+            (
+                self._textless,
+                "text_redacted",
+                "{} without text, which the gateway did not keep or took out: what these prompts share is unknown.",
+            ),
             (
                 self._bodies.beyond_text,
                 "beyond_text",
@@ -215,29 +203,30 @@ class _Reader:
             return ()
         body = body_in(tree, named=False)
         if body is None:
-            raise Broken("no request's body", seen="an object without one", expected=EXPECTED)
+            if not is_counted(tree, _answer(tree, present)):
+                if tree.get("status") in _FAILURES:
+                    self._unknown += 1
+                    return ()
+                raise Broken("no request's body", seen="an object without one, or its tokens", expected=EXPECTED)
+            body = _NOTHING
         for name in present.parameters:
-            body = {**(_tree(tree[name]) or {}), **body}
-        return self._entries(tree, body, present)
+            body = {**(object_in(tree[name]) or {}), **body}
+        return self._entries(tree, body, present, marked=MARK in record)
 
-    def _entries(self, tree: Tree, body: Tree, present: _Present) -> tuple[Entry, ...]:
-        answer = next((found for name in present.answers if (found := _tree(tree[name]))), _NOTHING)
-        if (
-            "usage" not in answer and (inner := _tree(answer.get("body"))) is not None
-        ):  # an answer over HTTP, as a batch's
-            answer = inner
-        usage = _usage(tree, answer, present)
+    def _entries(self, tree: Tree, body: Tree, present: _Present, *, marked: bool) -> tuple[Entry, ...]:
+        answer = _answer(tree, present)
+        usage = usage_of(tree, answer, present.usage)
+        input_tokens = usage.input_tokens
         at = _first(tree, present.times)
         owners = _owners(tree, body, present)
-        contents = self._contents(tree, body)
+        contents = self._contents(tree, body, input_tokens, marked=marked)
         self._failed += tree.get("status") in _FAILURES
         alone = len(contents) == 1  # else tokens are counted for all of them together
-        beside = usage is tree  # where an input and an output are text
-        output_tokens = _count(usage, _OUTPUTS[:-1] if beside else _OUTPUTS) if alone else None
+        output_tokens = usage.output_tokens if alone else None
         asked = self._bodies.asked_of(body)
         entry = Entry(
             at_s=None if at is None else self._clock.seconds(at),
-            input_tokens=_prompt_tokens(usage, _INPUTS[:-1] if beside else _INPUTS) if alone else None,
+            input_tokens=input_tokens if alone else None,
             output_tokens=output_tokens,
             content=contents[0],
             session=self._session(tree, owners, body, answer, present),
@@ -248,17 +237,16 @@ class _Reader:
             took_s=self._took(tree, at, present),
             tools=tools_of(body),
             sampling=asked.sampling,
-            answer_bytes=answer_bytes_of(answer) if alone and answer and output_tokens is None else None,
-            body=body,
-            answer=answer or None,
+            answer_bytes=answer_bytes_of(answer) if alone and output_tokens is None and not marked else None,
         )
         return tuple(_with(entry, content) for content in contents)
 
-    def _contents(self, tree: Tree, body: Tree) -> tuple[Content, ...]:
-        if _is_redacted(body):
-            self._redacted += 1
+    def _contents(self, tree: Tree, body: Tree, input_tokens: int | None, *, marked: bool) -> Sequence[Content]:
+        """The prompts; one of unknown content where the text was taken out."""
+        contents = () if not body or (marked and is_redacted(body)) else self._bodies.prompts_of(body)
+        if not contents or (input_tokens and len(contents) == 1 and is_empty(contents[0])):
+            self._textless += 1
             return (None,)
-        contents = self._bodies.prompts_of(body)
         if "call_type" in tree and any(map(_is_cut, contents)):
             raise Broken("a prompt that is cut off", seen="text left out", expected="prompts stored whole")
         self._ids += isinstance(contents[0], Blocks)
@@ -305,6 +293,13 @@ class _Reader:
         return None
 
 
+def _answer(tree: Tree, present: _Present) -> Tree:
+    answer = next((found for name in present.answers if (found := object_in(tree[name]))), _NOTHING)
+    if "usage" not in answer and (inner := object_in(answer.get("body"))) is not None:
+        return inner  # an answer over HTTP, as a batch's
+    return answer
+
+
 def _is_other(name: str, kind: object) -> bool:
     """Whether a call is something else than a generation, by its type or its route: embeddings, say."""
     if not isinstance(kind, str):
@@ -321,24 +316,11 @@ def _is_cut(content: Content) -> bool:
     return isinstance(content, Prompt) and any(_CUT in part.text for part in content.parts)
 
 
-def _is_redacted(body: Tree) -> bool:
-    messages = body.get("messages")
-    if isinstance(messages, list) and messages and isinstance(messages[0], dict):
-        return bool(messages[0].get("content") == _REDACTED)
-    return _REDACTED in {said for said in (body.get("prompt"), body.get("input")) if isinstance(said, str)}
-
-
-def _usage(tree: Tree, answer: Tree, present: _Present) -> Tree:
-    """Where tokens are counted: in the answer, beside it, or in the record itself."""
-    found = _tree(answer.get("usage"))
-    return found or next((found for name in present.usage if (found := _tree(tree[name]))), tree)
-
-
 def _owners(tree: Tree, body: Tree, present: _Present) -> Sequence[Tree]:
     """Who is named besides in the record itself: in its metadata, in the body's, and in the body."""
-    found = [_tree(tree[name]) for name in present.beside]
+    found = [object_in(tree[name]) for name in present.beside]
     if body is not tree:
-        found += [_tree(body.get("metadata")), {name: body[name] for name in _IN_BODIES if name in body}]
+        found += [object_in(body.get("metadata")), {name: body[name] for name in _IN_BODIES if name in body}]
     return [owner for owner in found if owner]
 
 
@@ -365,33 +347,8 @@ def _name(tree: Tree, names: Sequence[str]) -> str | None:
     return None
 
 
-def _prompt_tokens(usage: Tree, names: Sequence[str]) -> int | None:
-    """A prompt's tokens; Langfuse's `input` is without the cached ones, which stand beside it."""
-    count = _count(usage, names)
-    if count is None or any(name in usage for name in _INPUTS[:-1]):
-        return count
-    beside = (usage[name] for name in usage if name.startswith("input_") or name in _CACHED)
-    return count + sum(tokens for tokens in beside if isinstance(tokens, int) and tokens > 0)
-
-
-def _count(usage: Tree, names: Sequence[str]) -> int | None:
-    """A number of tokens; None where it is not said, or is 0 as for a request that failed before it was read.
-
-    Raises Broken for a negative one.
-    """
-    for name in names:
-        value = usage.get(name)
-        if isinstance(value, str) and value.isdecimal() and len(value) < _LONGEST_NUMBER:
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
-            continue
-        in_range(name, value, least=0, most=MOST_TOKENS)
-        return int(value) or None
-    return None
-
-
 def _looks_like(first: FirstLine) -> bool:
-    return body_in(first.keys) is not None
+    return body_in(first.keys) is not None or is_counted(first.keys)
 
 
 FORMAT = RecordFormat(name="openai", expected=EXPECTED, looks_like=_looks_like, start=_Reader)

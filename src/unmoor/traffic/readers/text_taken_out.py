@@ -1,0 +1,49 @@
+"""Records of a gateway that kept no text, or took it out: what is left of them is lengths, and perhaps not that.
+
+LiteLLM writes "redacted-by-litellm" in the place of text (litellm 1.110.2, litellm_core_utils/redact_messages.py); its
+spend logs hold "{}" unless they are told to keep prompts. An empty prompt whose tokens are counted held something too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from unmoor.traffic.entry import Blocks, Prompt
+from unmoor.traffic.readers.contract import Broken
+from unmoor.traffic.readers.openai_usage import usage_of
+
+MARK = b"redacted-by-litellm"
+"""Stands in every record of which text was taken out, prompts' or answers'; perhaps in somebody's text too."""
+_REDACTED = MARK.decode()
+_OTHER_CONTENT = frozenset(("hash_ids", "segments"))  # of logs that tell content otherwise
+
+
+def is_redacted(body: Mapping[str, Any]) -> bool:
+    """Whether the gateway took the text of this body out."""
+    if (messages := body.get("messages")) is not None:
+        return isinstance(messages, list) and any(map(_says_so, messages))
+    said = body.get("prompt", body.get("input"))
+    return said == _REDACTED or (isinstance(said, list) and any(map(_says_so, said)))
+
+
+def _says_so(message: object) -> bool:
+    content = message.get("content", message.get("text")) if isinstance(message, dict) else message
+    if isinstance(content, list):
+        return any(isinstance(part, dict) and part.get("text") == _REDACTED for part in content)
+    return bool(content == _REDACTED)
+
+
+def is_empty(content: Prompt | Blocks) -> bool:
+    """Whether there is no text in the prompt at all."""
+    return isinstance(content, Prompt) and not content.tools and not any(part.text for part in content.parts)
+
+
+def is_counted(record: Mapping[str, Any], answer: Mapping[str, Any] | None = None) -> bool:
+    """Whether a record without a body says how many tokens its prompt had, itself or in its answer's usage."""
+    if _OTHER_CONTENT & record.keys():
+        return False
+    try:
+        return usage_of(record, answer or {}).input_tokens is not None
+    except Broken:
+        return False
