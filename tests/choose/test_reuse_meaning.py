@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from unmoor.choose.prediction.kernel_tables import NoTable, StepTable, find_tabl
 from unmoor.choose.reuse_meaning import engine_blocks, meaning_of, plan_fleets, with_meaning
 from unmoor.core.plan import Plan, SyntheticTraffic
 from unmoor.core.plan_text import read_plan
+from unmoor.traffic.breakers.watch import Looked, Watch
 from unmoor.traffic.log import Traffic
 from unmoor.traffic.profile.profile_log import profile_log
 from unmoor.traffic.profile.question import Question
@@ -15,6 +17,7 @@ from unmoor.traffic.profile.report import Meaning, TrafficReport
 from unmoor.traffic.readers import read_traffic
 from unmoor.traffic.reuse.curve import HitRate
 from unmoor.traffic.synthesis import synthesise, to_jsonl
+from unmoor.traffic.text.pieces import BytesCutter
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -24,7 +27,7 @@ def rate(low: float, high: float | None = None) -> HitRate:
 
 
 def meaning(*by_layout: dict[str, HitRate], margin: float = 0.05) -> Meaning:
-    return meaning_of((), by_layout, plan="p", margin=margin)
+    return meaning_of((), by_layout, plan="p", margin=margin, requests=9)
 
 
 def agents() -> tuple[Plan, Traffic, TrafficReport]:
@@ -33,6 +36,70 @@ def agents() -> tuple[Plan, Traffic, TrafficReport]:
     traffic = read_traffic((path.parent / "traffic.jsonl").read_bytes(), where="traffic.jsonl")
     question = Question(engines=engine_blocks([c.engine for c in plan.candidates]), replicas=(2,))
     return plan, traffic, profile_log(traffic, question)
+
+
+def dated(count: int, *, window_bytes: int = 2**25) -> tuple[Traffic, Looked]:
+    """A log whose every prompt begins with another minute, and what is found in its text."""
+    shared = "You answer questions on orders, politely, in one sentence. " * 40
+    rows = (
+        {
+            "timestamp": n,
+            "model": "m",
+            "messages": [
+                {"role": "system", "content": f"It is 2026-11-30 {n // 60:02d}:{n % 60:02d} now. {shared}"},
+                {"role": "user", "content": f"question {n * 7919 % 1000}"},
+            ],
+        }
+        for n in range(count)
+    )
+    watch, cutter = Watch(window_bytes), BytesCutter(b"key")
+    traffic = read_traffic("\n".join(map(json.dumps, rows)).encode(), where="x", cutter=cutter, watch=watch)
+    return traffic, watch.look(cutter, bytes_per_token=4.0)
+
+
+def test_mended_prompts_are_asked_the_same_at_the_plans_capacities() -> None:
+    plan, _, _ = agents()
+    traffic, looked = dated(60)
+    report = profile_log(traffic, Question(engines=engine_blocks(["vllm", "sglang"]), replicas=(2,)))
+    seen = with_meaning(report, traffic, plan, mended=looked.mended).meaning
+    assert seen is not None
+    assert seen.mended is not None
+    assert [(row.engine, row.layout, row.kv_tokens) for row in seen.mended.expected] == [
+        (row.engine, row.layout, row.kv_tokens) for row in seen.expected
+    ]
+    for row, mended in zip(seen.expected, seen.mended.expected, strict=True):
+        if row.hit_rate is None:
+            assert (mended.hit_rate, mended.hit_rate_unmended) == (None, None)
+            continue
+        assert mended.hit_rate is not None
+        assert mended.hit_rate_unmended is not None
+        # The window holds the whole log: what is said of it unmended is what is said of the log.
+        assert mended.hit_rate_unmended.low == pytest.approx(row.hit_rate.low, abs=0.02)
+        assert row.hit_rate.high < 0.1
+        # All but the first prompt of each replica, of which the date, the question and their partial blocks are new.
+        assert mended.hit_rate.low > 0.9 * (60 - mended.replicas) / 60
+    assert (seen.requests, seen.mended.requests, seen.mended.mended) == (60, 60, None)
+    assert seen.mended.sentence.startswith("With all that breaks sharing mended: prefix reuse alone ")
+
+
+def test_mended_prompts_of_a_long_logs_beginning_say_how_many_they_are() -> None:
+    traffic, looked = dated(60, window_bytes=100_000)
+    assert looked.mended is not None
+    seen = with_meaning(
+        profile_log(traffic, Question(engines=engine_blocks(), replicas=(2,))), traffic, None, mended=looked.mended
+    ).meaning
+    assert seen is not None
+    assert seen.mended is not None
+    assert seen.mended.requests == len(looked.mended) < 60 == seen.requests
+    assert f"in the first {len(looked.mended)} requests" in seen.mended.sentence
+    assert seen.mended.differ_at_most is not None
+
+
+def test_nothing_found_means_nothing_mended() -> None:
+    plan, traffic, report = agents()
+    seen = with_meaning(report, traffic, plan).meaning
+    assert seen is not None
+    assert seen.mended is None
 
 
 def no_table(*_asked: object) -> StepTable | NoTable:

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 
 import msgspec
-import numpy as np
 
+from unmoor.choose.dealt_rates import Prompts, all_mended, prompts_of, unmended
 from unmoor.choose.prediction.kernel_tables import NoTable, TableFinder, find_table
 from unmoor.core.evidence import Caveat
 from unmoor.core.hardware import THIS_MACHINE, layouts
 from unmoor.core.plan import CandidatePlan, Plan
 from unmoor.engines.registry import engine, engine_names
+from unmoor.traffic.breakers.mended import Mended
 from unmoor.traffic.log import Traffic
-from unmoor.traffic.profile.profile_log import salt_by
 from unmoor.traffic.profile.question import EngineBlocks, Fleet
 from unmoor.traffic.profile.report import EngineReuse, Expected, Meaning, TrafficReport
-from unmoor.traffic.reuse.curve import HitCurve, HitRate, curve_of
+from unmoor.traffic.reuse.curve import HitRate
 
 MARGIN = 0.05
 """The share within which a difference is a tie, where no plan says: a plan's own default."""
@@ -52,21 +52,49 @@ def plan_fleets(plan: Plan, tables: TableFinder) -> tuple[Fleet, ...]:
 
 
 def with_meaning(
-    report: TrafficReport, traffic: Traffic, plan: Plan | None, *, tables: TableFinder = find_table
+    report: TrafficReport,
+    traffic: Traffic,
+    plan: Plan | None,
+    *,
+    tables: TableFinder = find_table,
+    mended: Mended | None = None,
 ) -> TrafficReport:
     """The report with what it means: on the plan's hardware, else for the engines at the report's own capacities.
 
-    Without content nothing is said. A candidate of unknown KV capacity has None there, and a caveat says why.
+    `mended` are the prompts in which breakers were found, of which the same is asked as they would be without. Without
+    content nothing is said. A candidate of unknown KV capacity has None there, and a caveat says why.
     """
-    if traffic.tree is None or report.prefix_overlap is None:
+    prompts = prompts_of(traffic)
+    if prompts is None or report.prefix_overlap is None:
         return report
     if plan is None:
-        return msgspec.structs.replace(report, meaning=_without_plan(report.engines))
-    expected = tuple(row for candidate in plan.candidates for row in _expected_of(candidate, plan, traffic, tables))
-    caveats = _unknowns(expected)
-    by_layout = [_rates_in(expected, layout) for layout in dict.fromkeys(row.layout for row in expected)]
-    meaning = meaning_of(expected, by_layout, plan=plan.name, margin=plan.bakeoff.equivalence_margin)
-    return msgspec.structs.replace(report, meaning=meaning, caveats=(*report.caveats, *caveats))
+        meaning = meaning_of((), _rates_of_report(report.engines), plan=None, margin=MARGIN, requests=len(prompts))
+        if mended is not None:
+            meaning = _with_mended(meaning, (), _rates_if_mended(report.engines, all_mended(mended)), len(mended))
+        return msgspec.structs.replace(report, meaning=meaning)
+    expected = _expected(plan, prompts, tables)
+    margin = plan.bakeoff.equivalence_margin
+    meaning = meaning_of(expected, _by_layout(expected), plan=plan.name, margin=margin, requests=len(prompts))
+    if mended is not None:
+        after = _beside_unmended(_expected(plan, all_mended(mended), tables), _expected(plan, unmended(mended), tables))
+        meaning = _with_mended(meaning, after, _by_layout(after), len(mended))
+    return msgspec.structs.replace(report, meaning=meaning, caveats=(*report.caveats, *_unknowns(expected)))
+
+
+def _with_mended(
+    meaning: Meaning, expected: tuple[Expected, ...], by_layout: Sequence[Mapping[str, HitRate]], requests: int
+) -> Meaning:
+    """With the same asked of mended prompts, which are the first `requests` of the log."""
+    after = meaning_of(expected, by_layout, plan=meaning.plan, margin=meaning.margin, requests=requests)
+    of = "" if requests == meaning.requests else f" in the first {requests:,} requests"
+    sentence = f"With all that breaks sharing mended{of}: {after.sentence[:1].lower()}{after.sentence[1:]}"
+    return msgspec.structs.replace(meaning, mended=msgspec.structs.replace(after, sentence=sentence))
+
+
+def _beside_unmended(after: tuple[Expected, ...], before: tuple[Expected, ...]) -> tuple[Expected, ...]:
+    return tuple(
+        msgspec.structs.replace(row, hit_rate_unmended=as_is.hit_rate) for row, as_is in zip(after, before, strict=True)
+    )
 
 
 def _unknowns(expected: Sequence[Expected]) -> list[Caveat]:
@@ -85,7 +113,12 @@ def _unknowns(expected: Sequence[Expected]) -> list[Caveat]:
 
 
 def meaning_of(
-    expected: tuple[Expected, ...], by_layout: Sequence[Mapping[str, HitRate]], *, plan: str | None, margin: float
+    expected: tuple[Expected, ...],
+    by_layout: Sequence[Mapping[str, HitRate]],
+    *,
+    plan: str | None,
+    margin: float,
+    requests: int,
 ) -> Meaning:
     """How far engines differ in prompt tokens to compute, over all layouts, against `margin`.
 
@@ -103,6 +136,7 @@ def meaning_of(
         differ_at_most=most,
         could_move_choice=could,
         sentence=_sentence(least, most, could, margin),
+        requests=requests,
     )
 
 
@@ -133,7 +167,7 @@ def _sentence(least: float | None, most: float | None, could: bool | None, margi
     )
 
 
-def _without_plan(engines: Mapping[str, EngineReuse]) -> Meaning:
+def _rates_of_report(engines: Mapping[str, EngineReuse]) -> list[dict[str, HitRate]]:
     """The engines that reuse prefixes, each at its own block size, over the same capacities."""
     on = {name: reuse for name, reuse in engines.items() if reuse.prefix_caching}
     places = range(min((len(reuse.hit_rate_curve) for reuse in on.values()), default=0))
@@ -147,7 +181,19 @@ def _without_plan(engines: Mapping[str, EngineReuse]) -> Meaning:
                 if point.low is not None and point.high is not None
             }
         )
-    return meaning_of((), by_capacity, plan=None, margin=MARGIN)
+    return by_capacity
+
+
+def _rates_if_mended(engines: Mapping[str, EngineReuse], prompts: Prompts) -> list[dict[str, HitRate]]:
+    """The same engines over the same capacities, of other prompts."""
+    on = {name: reuse for name, reuse in engines.items() if reuse.prefix_caching}
+    sizes = [point.kv_tokens for point in next(iter(on.values())).hit_rate_curve] if on else []
+    dealt = {name: prompts.dealt(reuse.block_tokens, 1) for name, reuse in on.items()}
+    return [{name: one.at(size) for name, one in dealt.items()} for size in sizes]
+
+
+def _by_layout(expected: Sequence[Expected]) -> list[dict[str, HitRate]]:
+    return [_rates_in(expected, layout) for layout in dict.fromkeys(row.layout for row in expected)]
 
 
 def _rates_in(expected: Sequence[Expected], layout: str) -> dict[str, HitRate]:
@@ -155,7 +201,11 @@ def _rates_in(expected: Sequence[Expected], layout: str) -> dict[str, HitRate]:
     return {row.engine: row.hit_rate for row in expected if row.layout == layout and row.hit_rate is not None}
 
 
-def _expected_of(candidate: CandidatePlan, plan: Plan, traffic: Traffic, tables: TableFinder) -> tuple[Expected, ...]:
+def _expected(plan: Plan, prompts: Prompts, tables: TableFinder) -> tuple[Expected, ...]:
+    return tuple(row for candidate in plan.candidates for row in _expected_of(candidate, plan, prompts, tables))
+
+
+def _expected_of(candidate: CandidatePlan, plan: Plan, prompts: Prompts, tables: TableFinder) -> tuple[Expected, ...]:
     known = engine(candidate.engine)
     model = known.scheduler(candidate.settings)
     hardware, weights = plan.hardware, plan.model.weights
@@ -163,13 +213,13 @@ def _expected_of(candidate: CandidatePlan, plan: Plan, traffic: Traffic, tables:
         reason = "on this machine's processor it is a setting of the bake-off"
         return (_unknown(candidate, model.kv_block_tokens, hardware.device, 1, reason),)
     rows = []
-    one_pool = _curve(traffic, model.kv_block_tokens, 1)
+    one_pool = prompts.dealt(model.kv_block_tokens, 1)
     for layout in layouts(hardware.count):
         table = tables(plan.model.name, weights, hardware.device, known.tables_name or "", layout.tp)
         if isinstance(table, NoTable):
             rows.append(_unknown(candidate, model.kv_block_tokens, str(layout), layout.replicas, table.text))
             continue
-        dealt = _curve(traffic, model.kv_block_tokens, layout.replicas)
+        dealt = prompts.dealt(model.kv_block_tokens, layout.replicas)
         none = HitRate(value=0.0, low=0.0, high=0.0)
         rows.append(
             Expected(
@@ -196,25 +246,3 @@ def _unknown(candidate: CandidatePlan, block: int, layout: str, replicas: int, r
         hit_rate_one_pool=None,
         reason=reason,
     )
-
-
-class _Dealt:
-    """The curves of replicas that requests are dealt to in turn, as one rate over all prompt tokens."""
-
-    def __init__(self, curves: Sequence[HitCurve]) -> None:
-        self._curves = curves
-
-    def at(self, kv_tokens: int) -> HitRate:
-        total = sum(curve.prompt_tokens for curve in self._curves)
-        rates = [(curve.prompt_tokens / total, curve.at(kv_tokens)) for curve in self._curves if curve.prompt_tokens]
-        exact = all(rate.value is not None for _, rate in rates)
-        low = sum(share * rate.low for share, rate in rates)
-        high = sum(share * rate.high for share, rate in rates)
-        return HitRate(value=low if exact else None, low=low, high=high)
-
-
-def _curve(traffic: Traffic, block_tokens: int, replicas: int) -> _Dealt:
-    turn = np.arange(len(traffic)) % replicas
-    salt = salt_by(traffic.adapter)
-    made = (curve_of(traffic, block_tokens=block_tokens, salt=salt, members=turn == place) for place in range(replicas))
-    return _Dealt([curve for curve in made if curve is not None])

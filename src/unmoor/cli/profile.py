@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from unmoor.choose.prediction.kernel_tables import TableFinder
     from unmoor.core.plan import Plan
     from unmoor.traffic.breakers import Watch
+    from unmoor.traffic.breakers.mended import Mended
     from unmoor.traffic.log import Traffic
-    from unmoor.traffic.profile.profile_log import FindBreakers
+    from unmoor.traffic.profile.profile_log import Findings
     from unmoor.traffic.profile.report import CurvePoint, TrafficReport
     from unmoor.traffic.readers import Cutter
 
@@ -93,8 +94,9 @@ def command(
         prefill_tps=prefill_tps,
         tpot_s=None if tpot_ms is None else tpot_ms / MS_PER_S,
     )
-    report = profile_log(traffic, question, _finder(watch, cutter, traffic, show_text=show_text))
-    report = with_meaning(report, traffic, told, tables=tables)
+    finder = _Finder(watch, cutter, traffic, show_text=show_text)
+    report = profile_log(traffic, question, finder)
+    report = with_meaning(report, traffic, told, tables=tables, mended=finder.mended)
     if fingerprint is not None:
         _write_fingerprint(fingerprint, traffic, report, key_file=key_file, block_tokens=block_tokens)
     if page is not None:
@@ -132,18 +134,26 @@ def _check_outputs(*, page: Path | None, fingerprint: Path | None, key_file: Pat
         raise not_overwritten(fingerprint, where=str(fingerprint), hint=_OTHER_FILE)
 
 
-def _finder(watch: Watch, cutter: Cutter, traffic: Traffic, *, show_text: bool) -> FindBreakers:
+class _Finder:
     """What looks for what ruins sharing in the text that `watch` kept, and says how far it looked."""
-    from unmoor.traffic.profile.profile_log import Findings
 
-    def find(kv_tokens: int | None) -> Findings:
-        ratio = traffic.grain.bytes_per_token if traffic.grain else None
-        found = watch.findings(
-            cutter, kv_tokens=kv_tokens, bytes_per_token=ratio or BYTES_PER_TOKEN, show_text=show_text
+    def __init__(self, watch: Watch, cutter: Cutter, traffic: Traffic, *, show_text: bool) -> None:
+        self._watch, self._cutter, self._traffic, self._show_text = watch, cutter, traffic, show_text
+        self.mended: Mended | None = None
+
+    def __call__(self, kv_tokens: int | None) -> Findings:
+        """What was found, with what mending it gains at a capacity; `mended` then holds the prompts without it."""
+        from unmoor.traffic.profile.profile_log import Findings
+
+        grain = self._traffic.grain
+        looked = self._watch.look(
+            self._cutter,
+            kv_tokens=kv_tokens,
+            bytes_per_token=(grain.bytes_per_token if grain else None) or BYTES_PER_TOKEN,
+            show_text=self._show_text,
         )
-        return Findings(breakers=found, caveats=tuple(watch.notes(cutter)))
-
-    return find
+        self.mended = looked.mended
+        return Findings(breakers=looked.breakers, caveats=tuple(self._watch.notes(self._cutter)))
 
 
 def _tables(plan: Plan | None) -> TableFinder:

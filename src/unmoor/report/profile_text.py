@@ -25,7 +25,7 @@ from unmoor.report.profile_words import (
     tokens_short,
 )
 from unmoor.report.words import name_of
-from unmoor.traffic.profile.report import CurvePoint, Meaning, ReplicaRate, TrafficReport
+from unmoor.traffic.profile.report import CurvePoint, Expected, Meaning, ReplicaRate, TrafficReport
 
 _COLUMNS = 5
 _PREFIXES = 5
@@ -121,14 +121,22 @@ def _meaning(meaning: Meaning | None) -> list[str]:
     if meaning is None:
         return []
     lines = ["", heading(f"What it means for {meaning.plan or 'the choice'}")]
-    if meaning.expected:
-        engines = list(dict.fromkeys(row.engine for row in meaning.expected))
-        rows = [("requests dealt in turn; (KV tokens)", *map(name_of, engines))]
-        for layout in dict.fromkeys(row.layout for row in meaning.expected):
-            cells = {row.engine: expected_words(row) for row in meaning.expected if row.layout == layout}
-            rows.append((layout, *(cells.get(engine, "") for engine in engines)))
-        lines += table(rows)
-    return [*lines, *wrapped(meaning.sentence, "  ")]
+    lines += [*_layouts(meaning.expected, "requests dealt in turn; (KV tokens)"), *wrapped(meaning.sentence, "  ")]
+    if meaning.mended is not None:
+        lines += [*_layouts(meaning.mended.expected, "prompts mended"), *wrapped(meaning.mended.sentence, "  ")]
+    return lines
+
+
+def _layouts(expected: Sequence[Expected], title: str) -> list[str]:
+    """Engines beside each other, a layout a line; empty without a plan."""
+    if not expected:
+        return []
+    engines = list(dict.fromkeys(row.engine for row in expected))
+    rows = [(title, *map(name_of, engines))]
+    for layout in dict.fromkeys(row.layout for row in expected):
+        cells = {row.engine: expected_words(row) for row in expected if row.layout == layout}
+        rows.append((layout, *(cells.get(engine, "") for engine in engines)))
+    return table(rows)
 
 
 def _prefixes(report: TrafficReport) -> list[str]:

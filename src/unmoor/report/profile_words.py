@@ -217,8 +217,14 @@ def breaker_words(found: BreakerFound) -> str:
 
 
 def expected_words(row: Expected) -> str:
-    """What an engine is expected to serve in one layout of the plan, with the KV capacity of a replica."""
-    return "unknown" if row.kv_tokens is None else f"{rate_words(row.hit_rate)} ({tokens_short(row.kv_tokens)})"
+    """What an engine is expected to serve in one layout of the plan, with the KV capacity of a replica.
+
+    Of mended prompts, from what the same requests have as they are.
+    """
+    if row.kv_tokens is None:
+        return "unknown"
+    before = "" if row.hit_rate_unmended is None else f"{rate_words(row.hit_rate_unmended)} → "
+    return f"{before}{rate_words(row.hit_rate)} ({tokens_short(row.kv_tokens)})"
 
 
 def next_steps(report: TrafficReport) -> list[str]:

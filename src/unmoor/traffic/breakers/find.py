@@ -9,6 +9,7 @@ import numpy as np
 
 from unmoor.traffic.breakers.breaker import LEAST_SHARE, Breaker, Differing, Normalise, Place, Suspicion
 from unmoor.traffic.breakers.kinds import KINDS
+from unmoor.traffic.breakers.mended import PromptsInTree
 from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.breakers.spelled import spelled
 from unmoor.traffic.entry import Prompt
@@ -26,6 +27,7 @@ class _Price:
 
     overlap: float
     hit_rate: float
+    prompts: PromptsInTree
 
     def above(self, other: _Price) -> tuple[float, float]:
         """By how much both are above another scene's."""
@@ -46,6 +48,15 @@ class _Mended:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """Findings, and the prompts before any of them is mended and after all are; None where there is no finding."""
+
+    breakers: tuple[Breaker, ...] = ()
+    before: PromptsInTree | None = None
+    after: PromptsInTree | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Step:
     """What to mend next, and what of the bettering is its own."""
 
@@ -54,7 +65,7 @@ class _Step:
     gain: float
 
 
-def find(scene: Scene, cutter: Cutter, *, capacity: int | None = None, show_text: bool = False) -> tuple[Breaker, ...]:
+def find(scene: Scene, cutter: Cutter, *, capacity: int | None = None, show_text: bool = False) -> Found:
     """The findings of a scene; `capacity` of the cache at which `gain` is given is in the cutter's unit.
 
     The dearest is mended first, then the rest is looked at again. Where no one alone is worth LEAST_SHARE but two
@@ -63,8 +74,9 @@ def find(scene: Scene, cutter: Cutter, *, capacity: int | None = None, show_text
     """
     search = _Search(cutter, capacity)
     if not any(suspect(scene) for ways in KINDS.values() for suspect in ways):
-        return ()  # a clean log costs no pricing
+        return Found()  # a clean log costs no pricing
     now, price = scene, search.price(scene)
+    before_all = price.prompts
     left, found = list(KINDS), list[Breaker]()
     while left:
         steps = search.next_steps(now, price, left)
@@ -77,7 +89,7 @@ def find(scene: Scene, cutter: Cutter, *, capacity: int | None = None, show_text
             requests = sum(a is not b for a, b in zip(before.prompts, now.prompts, strict=True))
             found.append(_breaker(step, place, requests))
             left.remove(mended.what)
-    return tuple(found)
+    return Found(tuple(found), before_all, price.prompts) if found else Found()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +148,11 @@ class _Search:
         tree, ends = builder.build(), np.array(nodes, dtype=np.int32)
         total = int(tree.end[ends].sum())
         if total == 0:
-            return _Price(0.0, 0.0)
+            return _Price(0.0, 0.0, PromptsInTree(tree, ends))
         curve = hit_curve(tree, ends, block_tokens=None, grain_tokens=1, salt=scene.salt)
         overlap = curve.certain.most / total
-        return _Price(overlap, overlap if self.capacity is None else curve.hit_tokens_at(self.capacity) / total)
+        served = overlap if self.capacity is None else curve.hit_tokens_at(self.capacity) / total
+        return _Price(overlap, served, PromptsInTree(tree, ends))
 
 
 def _mean(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.breakers.breaker import Breaker
 from unmoor.traffic.breakers.find import find
+from unmoor.traffic.breakers.mended import Mended
 from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.entry import Entry, Part, Prompt
 from unmoor.traffic.readers.contract import Cutter
@@ -18,6 +20,14 @@ WINDOW_BYTES = 32 * 2**20
 """Text looked at by bytes. The start of a log without a gap keeps the sharing between its requests as it was."""
 WINDOW_BYTES_TOKENIZED = 4 * 2**20
 """Text looked at with a tokenizer, which is a hundred times slower."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What ruins sharing; None where there was no text to look at. `mended` where anything was found."""
+
+    breakers: tuple[Breaker, ...] | None = None
+    mended: Mended | None = None
 
 
 class Watch:
@@ -59,6 +69,17 @@ class Watch:
         bytes_per_token: float = 4.0,
         show_text: bool = False,
     ) -> tuple[Breaker, ...] | None:
+        """The breakers of `look`."""
+        return self.look(cutter, kv_tokens=kv_tokens, bytes_per_token=bytes_per_token, show_text=show_text).breakers
+
+    def look(
+        self,
+        cutter: Cutter,
+        *,
+        kv_tokens: int | None = None,
+        bytes_per_token: float = 4.0,
+        show_text: bool = False,
+    ) -> Looked:
         """What ruins sharing in the window, the dearest first as far as one does not hide another.
 
         Greedy: the dearest is mended, then the rest is looked at again, so each `share_lost` is what that one adds to
@@ -67,13 +88,25 @@ class Watch:
         `bytes_per_token` where the cutter counts those. `show_text` puts a few words of the prompts into each `where`.
         """
         if not self._prompts:
-            return None
+            return Looked()
         kept = self._within(WINDOW_BYTES_TOKENIZED if cutter.by == "tokens" else self._window_bytes)
         prompts, lines, tenants = self._prompts[:kept], self._lines[:kept], self._tenants[:kept]
         scene = Scene(tuple(prompts), tuple(lines), tuple(tenants), _salt_of(self._adapters[:kept]))
         units_per_token = 1.0 if cutter.by == "tokens" else bytes_per_token
         capacity = None if kv_tokens is None else int(kv_tokens * units_per_token)
-        return find(scene, cutter, capacity=capacity, show_text=show_text)
+        found = find(scene, cutter, capacity=capacity, show_text=show_text)
+        if found.before is None or found.after is None:
+            return Looked(breakers=found.breakers)
+        return Looked(
+            breakers=found.breakers,
+            mended=Mended(
+                before=found.before,
+                after=found.after,
+                salt=scene.salt,
+                grain_units=cutter.step,
+                units_per_token=units_per_token,
+            ),
+        )
 
     def notes(self, cutter: Cutter) -> Sequence[Caveat]:
         """What limits the findings: no text at all, or a log that is longer than the window."""

@@ -217,7 +217,8 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """What one engine would serve on the plan's hardware, in one layout of it.
 
     `kv_tokens` is the KV capacity of one replica; None where nobody knows (`reason` says why), and the rates with it.
-    `hit_rate` is with requests dealt in turn, `hit_rate_one_pool` if one replica saw all of the traffic.
+    `hit_rate` is with requests dealt in turn, `hit_rate_one_pool` if one replica saw all of the traffic. Of
+    mended prompts `hit_rate_unmended` is what the same requests have as they are.
     """
 
     engine: str
@@ -227,6 +228,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     kv_tokens: int | None
     hit_rate: HitRate | None
     hit_rate_one_pool: HitRate | None
+    hit_rate_unmended: HitRate | None = None
     reason: str = ""
 
 
@@ -235,7 +237,8 @@ class Meaning(msgspec.Struct, frozen=True, kw_only=True):
 
     `differ_at_least` and `differ_at_most` bound the largest difference between two engines in one layout, in prompt
     tokens to compute: (1 - hit rate) of the one over that of the other, less 1. None without two engines to compare.
-    `could_move_choice` holds it against the plan's `margin`; None where the bounds allow both.
+    `could_move_choice` holds it against the plan's `margin`; None where the bounds allow both. `mended` is the same of
+    the first `requests` prompts as they would be with every breaker mended, None where none was found in text.
     """
 
     plan: str | None
@@ -245,6 +248,8 @@ class Meaning(msgspec.Struct, frozen=True, kw_only=True):
     differ_at_most: float | None
     could_move_choice: bool | None
     sentence: str
+    requests: int
+    mended: Meaning | None = None
 
 
 class TrafficReport(msgspec.Struct, frozen=True, kw_only=True):
