@@ -45,6 +45,11 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     `pickles` are files that run code when loaded; they were not. `remote_code` are the Python files that the
     configuration names. `tensors` counts tensors by their dtype, `weight_bytes` is what they take. `eos_ids`, and the
     template's and tokenizer's marks, are None or empty where the files do not say.
+
+    `eos_in` has the ids that end an answer by the file that says so, `eos_ids` those of all. `hashes` are SHA-256 of the
+    files that were read whole, by name. `name` is what the files call the model, `file_type` a GGUF file's ("Q4_K_M").
+    `kv_scale_tensors` counts scales for keys and values, asked for or not. `shape_of` has the tensors' shapes, outermost
+    first.
     """
 
     path: str
@@ -63,9 +68,15 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     bos_id: int | None = None
     adds_bos: bool | None = None
     eos_ids: tuple[int, ...] = ()
+    eos_in: Mapping[str, tuple[int, ...]] = {}
     vocab_size: int | None = None
     context_tokens: int | None = None
     generation: Mapping[str, object] = {}
     has_tokenizer: bool = False
     hashes: Mapping[str, str] = {}
+    name: str = ""
+    file_type: str = ""
+    kv_scale_tensors: int = 0
+    ties_embeddings: bool | None = None
+    shape_of: Mapping[str, tuple[int, ...]] = {}
     problems: tuple[Problem, ...] = ()

@@ -15,7 +15,7 @@ from typing import Annotated, BinaryIO
 
 import msgspec
 
-from unmoor.leave.checkpoint.bounded import BrokenFileError, broken, open_regular, repeated, shown
+from unmoor.leave.checkpoint.bounded import broken, open_regular, repeated, shown
 from unmoor.leave.checkpoint.tensors import Tensor, WeightsHeader
 
 MOST_HEADER_BYTES = 100_000_000
@@ -160,6 +160,3 @@ def _check_size(tensor: str, entry: _Entry, name: str) -> None:
             seen=f"{shown(tensor)}: {stop - start} bytes",
             expected=f"{needed / 8:g} for {entry.dtype} {list(entry.shape)}",
         )
-
-
-__all__ = ["MOST_HEADER_BYTES", "BrokenFileError", "read_safetensors"]

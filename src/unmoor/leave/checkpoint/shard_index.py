@@ -59,11 +59,12 @@ def missing_shards(weight_map: Mapping[str, str], there: Iterable[str], name: st
 
 def misplaced(weight_map: Mapping[str, str], headers: Iterable[WeightsHeader], name: str = INDEX) -> list[Problem]:
     """Tensors that are not in the file in which the index has them, of the files that could be read."""
-    where = {tensor: header.file for header in headers for tensor in header.tensors}
-    read = {header.file for header in headers}
+    read = {header.file: header for header in headers}
+    where = {tensor: header.file for header in read.values() for tensor in header.tensors}
+    absent = [one for one, file in weight_map.items() if file in read and one not in read[file].tensors]
+    gone = [tensor for tensor in absent if tensor not in where]
+    wrong = [tensor for tensor in absent if tensor in where]
     problems = []
-    gone = [tensor for tensor, file in weight_map.items() if file in read and tensor not in where]
-    wrong = [tensor for tensor, file in weight_map.items() if file in read and where.get(tensor, file) != file]
     unnamed = [tensor for tensor in where if tensor not in weight_map]
     if gone:
         problems.append(Problem(file=name, what=f"{_count(gone)} in no file", seen=_named(gone), fatal=True))
