@@ -16,6 +16,7 @@ from unmoor.core.errors import UnmoorError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 TERMINATED = 143  # 128 + SIGTERM
+_ROOM = "is there room, and may it be used?"
 TRACEBACK = "UNMOOR_TRACEBACK"
 
 
@@ -33,6 +34,8 @@ VERBS: dict[str, Verb] = {
     "report": Verb("unmoor.cli.report", "command", "Render a saved run again, for ever."),
     "engines": Verb("unmoor.cli.engines", "command", "List engines known, installed and missing; install one."),
     "profile": Verb("unmoor.cli.profile", "command", "Describe traffic: lengths, arrivals, prefix overlap."),
+    "move": Verb("unmoor.cli.move", "command", "Say what would break on another engine, before anything runs."),
+    "explain": Verb("unmoor.cli.explain", "command", "Explain a finding by its id."),
     "generate": Verb("unmoor.cli.generate", "command", "Make reproducible traffic from a description."),
 }
 
@@ -114,7 +117,8 @@ def _told(error: Exception) -> int:
             pass
         case OSError():
             place = f"{error.filename}: " if error.filename else ""
-            text = f"error: {place}{error.strerror or error}\n  hint: is there room, and may it be used?"
+            lost = None if error.filename else _output_lost()
+            text = _lost(lost) if lost else f"error: {place}{error.strerror or error}\n  hint: {_ROOM}"
         case _:
             text = _defect(error)
     if text:
@@ -153,12 +157,24 @@ def main() -> None:
 
 def _flushed(code: int) -> int:
     """The exit code once standard output has been written out: not a success where that failed."""
+    lost = _output_lost()
+    if lost is None:
+        return code
+    if not isinstance(lost, BrokenPipeError):  # a reader that closed early, as `| head`, has what it wanted
+        click.echo(_lost(lost), err=True)
+    return 1
+
+
+def _output_lost() -> OSError | None:
+    """Why standard output does not take what it was given, once; None where it does, and where it is no file."""
     try:
         sys.stdout.flush()
     except OSError as error:
         # The interpreter would repeat the last flush, and complain about it, while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # a reader that closed early, as `| head`, has what it wanted
-            click.echo(f"error: standard output: {error.strerror}\n  hint: is there room where it goes?", err=True)
-        return 1
-    return code
+        return error
+    return None
+
+
+def _lost(error: OSError) -> str:
+    return f"error: standard output: {error.strerror}\n  hint: is there room where it goes?"

@@ -36,7 +36,7 @@ def check_move(case: Case) -> MoveReport:
         lost_requests=len(_concerned(hits, "lost")),
         translated_requests=len(_concerned(hits, "translated")),
         not_looked_at=tuple(case.not_looked_at),
-        caveats=(*case.source.caveats, *case.target.caveats),
+        caveats=tuple(dict.fromkeys((*case.source.caveats, *case.target.caveats, *uses.caveats))),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from unmoor.core.evidence import Caveat
 from unmoor.engines.surface.surface import Scalar
 
 Place = Literal["chat", "completions", "responses", "answer"]
@@ -111,6 +112,7 @@ class Uses:
     raw_outputs: list[Sample] = field(default_factory=list)
     templated: list[Sample] = field(default_factory=list)
     models: Mapping[str, int] = field(default_factory=dict)
+    caveats: tuple[Caveat, ...] = ()
 
     def add(self, use: Use, line: int) -> None:
         """Counts that the request on `line` does this."""

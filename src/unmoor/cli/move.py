@@ -1,0 +1,156 @@
+"""`unmoor move`: what leaving an engine takes; `check` finds it on paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from unmoor.leave.finding import MoveReport
+    from unmoor.leave.uses import Uses
+
+LOST = 3
+"""The exit code where something is lost."""
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.group("move")
+def command() -> None:
+    """Leave an engine: find on paper what would break."""
+
+
+@command.command("check")
+@click.option("--from", "source", metavar="ENGINE[@VERSION]", required=True, help="The engine that serves today.")
+@click.option("--to", "target", metavar="ENGINE[@VERSION]", required=True, help="The engine to move to.")
+@click.option("--traffic", type=_PATH, metavar="LOG", help="Recorded requests: a file, a folder, or -.")
+@click.option("--format", "format_name", metavar="NAME", help="The log's format; its first line tells it unless given.")
+@click.option("--model", type=_PATH, metavar="DIR", help="The checkpoint that is served: a folder or a GGUF file.")
+@click.option("--adapters", type=_PATH, metavar="DIR", help="LoRA adapters that are served.")
+@click.option("--schemas", type=_PATH, metavar="DIR", help="JSON schemas beyond those in the log.")
+@click.option("--start", type=_PATH, metavar="FILE", help="The command line that starts the engine of today.")
+@click.option(
+    "--dashboards", type=_PATH, metavar="PATH", multiple=True, help="Dashboards, alerts, probes: names in them count."
+)
+@click.option("--strict", is_flag=True, help="Refuse a version whose surface is not known.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/move-check.md).")
+@click.option("--sarif", type=_PATH, metavar="OUT", help="Write the findings for code scanning as well.")
+@click.option("--page", type=_PATH, metavar="OUT.html", help="Write a page as well.")
+@click.pass_context
+def check(
+    context: click.Context,
+    *,
+    source: str,
+    target: str,
+    traffic: Path | None,
+    format_name: str | None,
+    model: Path | None,
+    adapters: Path | None,
+    schemas: Path | None,
+    start: Path | None,
+    dashboards: tuple[Path, ...],
+    strict: bool,
+    as_json: bool,
+    sarif: Path | None,
+    page: Path | None,
+) -> int:
+    """Class every feature that the recorded traffic uses: the same, translated, or lost.
+
+    Nothing runs, and no prompt or schema is shown. The exit code is 0 where nothing is lost, and 3 where something is.
+    """
+    from unmoor.engines.surface.load import surface
+    from unmoor.leave.check import check_move
+    from unmoor.leave.gather import Brought, case_of
+
+    brought = Brought(model=model, adapters=adapters, schemas=schemas, start=start, dashboards=dashboards)
+    _refuse_nothing(traffic, brought.model, brought.adapters, brought.schemas, brought.start, *dashboards)
+    _check_outputs(sarif=sarif, page=page)
+    sides = surface(source, where="--from", strict=strict), surface(target, where="--to", strict=strict)
+    uses = _uses(traffic, format_name)
+    report = check_move(case_of(*sides, uses, brought, say=_say))
+    if sarif is not None:
+        _write_sarif(sarif, report)
+    if page is not None:
+        _write_page(page, report)
+    _show(report, as_json=as_json)
+    context.exit(LOST if report.loses else 0)
+
+
+def _refuse_nothing(*brought: Path | None) -> None:
+    from unmoor.core.errors import UsageError
+
+    if all(path is None for path in brought):
+        raise UsageError(
+            "nothing to check",
+            where="--traffic",
+            seen="neither traffic nor anything else",
+            expected="--traffic LOG, or one of --model, --adapters, --schemas, --start, --dashboards",
+            hint="a log of requests tells most: --traffic requests.jsonl",
+        )
+
+
+def _check_outputs(*, sarif: Path | None, page: Path | None) -> None:
+    """Refuses what could not be written after the log was read. Raises UsageError."""
+    from unmoor.cli.out_file import check_places
+    from unmoor.cli.page_file import refuse_strange
+
+    check_places({"--sarif": sarif, "--page": page}, folders_made=frozenset({"--page"}))
+    if page is not None:
+        refuse_strange(page, option="--page")
+
+
+def _uses(traffic: Path | None, format_name: str | None) -> Uses:
+    from unmoor.cli.plan_files import open_traffic
+    from unmoor.leave.reading.read import read_uses
+    from unmoor.leave.uses import Uses
+
+    if traffic is None:
+        return Uses()
+    uses, log = read_uses(
+        lambda cutter, watch: open_traffic(traffic, format_name=format_name, cutter=cutter, watch=watch)
+    )
+    uses.caveats = log.caveats
+    return uses
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _write_sarif(out: Path, report: MoveReport) -> None:
+    from importlib.metadata import metadata
+    from urllib.parse import quote
+
+    import msgspec
+
+    from unmoor.cli.out_file import write_out
+    from unmoor.leave.checks.registry import kinds
+    from unmoor.report.move_sarif import render
+
+    told = metadata("unmoor")
+    log = render(report, kinds(), version=told["Version"], traffic_uri=quote(report.traffic or "traffic"))
+    text = msgspec.json.format(msgspec.json.encode(log))
+    write_out(out, [text, b"\n"], force=True, hint="name another with --sarif")
+    _say(f"sarif: {out}")
+
+
+def _write_page(out: Path, report: MoveReport) -> None:
+    from unmoor.cli.page_file import write_page
+    from unmoor.leave.checks.registry import kinds
+    from unmoor.report.move_page import render
+
+    write_page(render(report, kinds()), out, _say, option="--page")
+
+
+def _show(report: MoveReport, *, as_json: bool) -> None:
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(report))
+        return
+    from unmoor.leave.checks.registry import kinds
+    from unmoor.report.move_text import render
+
+    click.echo(render(report, kinds()))

@@ -1,0 +1,60 @@
+"""A check of a move as plain text: what is lost first, each with what users would see, what to do, and the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from unmoor.leave.finding import Finding, Kind, MoveReport, Outcome
+from unmoor.report.layout import heading, table, wrapped
+from unmoor.report.move_words import OUTCOME_TITLES, features_words, requests_words, source_words, title, verdict
+
+_ORDER: tuple[Outcome, ...] = ("lost", "translated", "same")
+_SAME_SHOWN = 12
+
+
+def render(report: MoveReport, kinds: dict[str, Kind]) -> str:
+    """The whole report, 100 columns wide, without colour."""
+    lines = [f"{title(report)}, for {report.traffic}" if report.traffic else title(report), ""]
+    lines += wrapped(verdict(report), "  ")
+    for outcome in _ORDER:
+        found = [finding for finding in report.findings if finding.outcome == outcome]
+        if found:
+            lines += ["", heading(f"{OUTCOME_TITLES[outcome]}: {len(found)}")]
+            for finding in found:
+                lines += _finding(finding, kinds[finding.kind])
+    lines += _same(report)
+    lines += _notes("Not looked at", report.not_looked_at)
+    lines += _notes("Doubts", [caveat.text for caveat in report.caveats])
+    if report.findings:
+        lines += ["", f"`unmoor explain {report.findings[0].kind}` tells more of a finding; --json has all lines."]
+    return "\n".join(lines)
+
+
+def _finding(finding: Finding, kind: Kind) -> Iterator[str]:
+    yield f"  {finding.kind} {finding.severity:<8}{kind.title}"
+    yield from wrapped(features_words(finding), "      on      ")
+    if concerned := requests_words(finding):
+        yield from wrapped(concerned, "      in      ")
+    yield from wrapped(finding.seen, "      seen    ")
+    yield from wrapped(finding.fix, "      fix     ")
+    for source in source_words(finding):
+        yield from wrapped(source, "      source  ")
+    if finding.by != "table":
+        yield from wrapped(finding.by, "      by      ")
+    for caveat in finding.caveats:
+        yield from wrapped(caveat.text, "      !       ")
+
+
+def _same(report: MoveReport) -> list[str]:
+    same = [feature for feature in report.features if feature.outcome == "same"]
+    if not same:
+        return []
+    rows = [(feature.name, f"{feature.requests:,}") for feature in same[:_SAME_SHOWN]]
+    lines = ["", heading(f"The same on both sides: {len(same)}"), *table([("feature", "requests"), *rows])]
+    if len(same) > len(rows):
+        lines.append(f"  and {len(same) - len(rows)} more")
+    return lines
+
+
+def _notes(name: str, notes: Sequence[str]) -> list[str]:
+    return ["", heading(name), *(line for note in notes for line in wrapped(note, "  ! "))] if notes else []

@@ -1,0 +1,58 @@
+"""How a check of a move reads: the sentences that text, page and SARIF share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from unmoor.core.plural import plural
+from unmoor.leave.finding import Finding, MoveReport, Outcome
+
+SHOWN_LINES = 5
+
+OUTCOME_TITLES: dict[Outcome, str] = {
+    "lost": "Lost",
+    "translated": "Works after a rule is applied",
+    "same": "The same, and good to know",
+}
+
+
+def title(report: MoveReport) -> str:
+    """From which engine to which, with versions."""
+    return f"{report.source_engine} {report.source_version} to {report.target_engine} {report.target_version}"
+
+
+def verdict(report: MoveReport) -> str:
+    """The whole report in a sentence."""
+    counts = Counter(feature.outcome for feature in report.features)
+    lost = f"{plural(counts['lost'], 'feature')} lost"
+    if report.lost_requests:
+        lost += f" ({report.lost_requests:,} of {report.requests:,} requests)"
+    translated = f"{counts['translated']} to translate"
+    if report.translated_requests:
+        translated += f" ({report.translated_requests:,} requests)"
+    if report.loses and not counts["lost"]:
+        lost = "nothing lost of the traffic itself, but something around it"
+    return f"{lost}; {translated}; {counts['same']} the same."
+
+
+def requests_words(finding: Finding, *, unit: str = "line") -> str:
+    """How many requests, and the first of their lines; empty where none is concerned."""
+    if not finding.requests:
+        return ""
+    few = [str(line) for line in finding.lines[:SHOWN_LINES]]
+    more = ", …" if finding.requests > len(few) else ""
+    lines = f"{unit} {few[0]}" if finding.requests == 1 else f"{unit}s {', '.join(few)}{more}"
+    return f"{finding.requests:,} {'request' if finding.requests == 1 else 'requests'} ({lines})"
+
+
+def features_words(finding: Finding, *, most: int = 4) -> str:
+    """What it is about, the first few of many."""
+    named = finding.features[:most]
+    more = len(finding.features) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
+
+
+def source_words(finding: Finding) -> Sequence[str]:
+    """Each source with how it was seen, its version and its date."""
+    return list(dict.fromkeys(source.cited() for source in finding.sources))
