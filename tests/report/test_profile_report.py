@@ -84,6 +84,26 @@ def test_what_breaks_sharing_is_said_with_its_place_its_price_and_its_fix() -> N
     assert "What breaks sharing" not in profile_text.render(REPORT)  # no text: nobody looked
 
 
+def test_mended_prompts_stand_beside_those_that_are() -> None:
+    meaning = REPORT.meaning
+    assert meaning is not None
+    better = HitRate(value=0.95, low=0.95, high=0.95)
+    rows = tuple(
+        msgspec.structs.replace(row, hit_rate=better, hit_rate_unmended=row.hit_rate)
+        for row in meaning.expected
+        if row.hit_rate is not None
+    )
+    mended = msgspec.structs.replace(meaning, expected=rows, sentence="With all mended, it could.")
+    report = msgspec.structs.replace(REPORT, meaning=msgspec.structs.replace(meaning, mended=mended))
+    text, page = profile_text.render(report), profile_page.render(report, CURVES)
+    for said in (text, page):
+        assert f"{rate_words(rows[-1].hit_rate_unmended)} → 95.0% ({tokens_short(rows[-1].kv_tokens or 0)})" in said
+        assert "With all mended, it could." in said
+    assert max(map(len, text.splitlines())) <= 110
+    assert Tags(page).open == []
+    assert "→" not in profile_text.render(REPORT)
+
+
 class Tags(HTMLParser):
     """What a page is made of, and whether every element is closed."""
 

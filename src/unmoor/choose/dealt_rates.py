@@ -15,12 +15,11 @@ from unmoor.traffic.reuse.curve import HitCurve, HitRate, hit_curve
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prompts:
-    """A log's prompts in a tree, in whose unit a token is `units_per_token` and content is known to within `grain`."""
+    """A log's prompts in a tree, told apart to within `grain_tokens`; `salt` is one number a request, or None."""
 
     held: PromptsInTree
     salt: Whole | None
-    grain: int
-    units_per_token: float = 1.0
+    grain_tokens: int
 
     def __len__(self) -> int:
         return len(self.held.node)
@@ -32,27 +31,26 @@ class Prompts:
             hit_curve(
                 self.held.tree,
                 self.held.node,
-                block_tokens=max(1, round(block_tokens * self.units_per_token)),
-                grain_tokens=self.grain,
+                block_tokens=block_tokens,
+                grain_tokens=self.grain_tokens,
                 salt=self.salt,
                 members=turn == place,
             )
             for place in range(replicas)
         ]
-        return Dealt(curves, self.units_per_token)
+        return Dealt(curves)
 
 
 class Dealt:
     """The curves of replicas that requests are dealt to in turn, as one rate over all prompt tokens."""
 
-    def __init__(self, curves: Sequence[HitCurve], units_per_token: float) -> None:
-        self._curves, self._units_per_token = curves, units_per_token
+    def __init__(self, curves: Sequence[HitCurve]) -> None:
+        self._curves = curves
 
     def at(self, kv_tokens: int) -> HitRate:
         """What pools of `kv_tokens` each serve."""
-        units = int(kv_tokens * self._units_per_token)
         total = sum(curve.prompt_tokens for curve in self._curves)
-        rates = [(curve.prompt_tokens / total, curve.at(units)) for curve in self._curves if curve.prompt_tokens]
+        rates = [(curve.prompt_tokens / total, curve.at(kv_tokens)) for curve in self._curves if curve.prompt_tokens]
         exact = all(rate.value is not None for _, rate in rates)
         low = sum(share * rate.low for share, rate in rates)
         high = sum(share * rate.high for share, rate in rates)
@@ -64,7 +62,7 @@ def prompts_of(traffic: Traffic) -> Prompts | None:
     if traffic.tree is None or traffic.grain is None:
         return None
     held = PromptsInTree(tree=traffic.tree, node=traffic.node)
-    return Prompts(held=held, salt=salt_by(traffic.adapter), grain=traffic.grain.tokens)
+    return Prompts(held=held, salt=salt_by(traffic.adapter), grain_tokens=traffic.grain.tokens)
 
 
 def unmended(mended: Mended) -> Prompts:
@@ -78,4 +76,4 @@ def all_mended(mended: Mended) -> Prompts:
 
 
 def _of(mended: Mended, held: PromptsInTree) -> Prompts:
-    return Prompts(held=held, salt=mended.salt, grain=mended.grain_units, units_per_token=mended.units_per_token)
+    return Prompts(held=held, salt=mended.salt, grain_tokens=mended.grain_tokens)

@@ -87,7 +87,7 @@ def _with_mended(
     """With the same asked of mended prompts, which are the first `requests` of the log."""
     after = meaning_of(expected, by_layout, plan=meaning.plan, margin=meaning.margin, requests=requests)
     of = "" if requests == meaning.requests else f" in the first {requests:,} requests"
-    sentence = f"With all that breaks sharing mended{of}: {after.sentence[:1].lower()}{after.sentence[1:]}"
+    sentence = f"With all that breaks sharing mended{of}, {after.sentence[:1].lower()}{after.sentence[1:]}"
     return msgspec.structs.replace(meaning, mended=msgspec.structs.replace(after, sentence=sentence))
 
 

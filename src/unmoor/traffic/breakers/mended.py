@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unmoor.traffic.token_ends import in_tokens
 from unmoor.traffic.tree import PromptTree
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptsInTree:
-    """Where each prompt ends in `tree`, in the log's order; the tree's ends are in a cutter's unit."""
+    """Where each prompt ends in `tree`, in the log's order."""
 
     tree: PromptTree
     node: NDArray[np.int32]
+
+    def in_tokens(self, units_per_token: float) -> PromptsInTree:
+        """With the tree's ends, that are in a cutter's unit, in tokens."""
+        return replace(self, tree=in_tokens(self.tree, units_per_token))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mended:
     """The same requests before all findings are mended, and after.
 
-    Content is told apart to within `grain_units` of the cutter's unit, of which a token is `units_per_token`. `salt` is
-    one number a request, equal where the adapters are; None where none is named.
+    Both trees are in tokens, and content is told apart to within `grain_tokens`. `salt` is one number a request, equal
+    where the adapters are; None where none is named.
     """
 
     before: PromptsInTree
     after: PromptsInTree
     salt: NDArray[np.int64] | None
-    grain_units: int
-    units_per_token: float
+    grain_tokens: int
 
     def __len__(self) -> int:
         return len(self.after.node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -100,11 +101,10 @@ class Watch:
         return Looked(
             breakers=found.breakers,
             mended=Mended(
-                before=found.before,
-                after=found.after,
+                before=found.before.in_tokens(units_per_token),
+                after=found.after.in_tokens(units_per_token),
                 salt=scene.salt,
-                grain_units=cutter.step,
-                units_per_token=units_per_token,
+                grain_tokens=max(1, math.ceil(cutter.step / units_per_token)),
             ),
         )
 
