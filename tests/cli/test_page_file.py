@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,8 @@ from unmoor import report
 from unmoor.cli.page_file import write_page
 from unmoor.core.errors import UsageError, WorldError
 
+ROOT = Path(__file__).parent.parent.parent
+LOG = ROOT / "examples" / "gateway-log" / "requests.jsonl.gz"
 TEMPLATES = Path(report.__file__).parent / "templates"
 PAGE = "<!doctype html>\n<title>Unmoor: a plan</title>\n"
 
@@ -44,3 +48,29 @@ def test_a_folder_is_no_place_for_a_page(tmp_path: Path) -> None:
     with pytest.raises(WorldError, match="the page cannot be written"):
         write_page(PAGE, tmp_path, print)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--page", "--fingerprint"])
+def test_a_dash_is_no_file_and_is_refused_before_the_log_is_read(option: str, tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "unmoor.cli", "profile", "no.jsonl", option, "-"]
+    done = subprocess.run(argv, capture_output=True, check=False, cwd=tmp_path, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {option} -: is no file\n  seen:     - for standard output")
+    assert f"hint: name a file with {option}" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dash_is_no_page_of_any_verb() -> None:
+    with pytest.raises(UsageError, match="--html -: is no file"):
+        write_page(PAGE, Path("-"), print)
+    assert not Path("-").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_standard_output_that_is_full_is_one_error_that_names_it(options: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        argv = [sys.executable, "-m", "unmoor.cli", "profile", str(LOG), *options]
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, check=False, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output: No space left on device\n  hint: is there room where it goes?\n"

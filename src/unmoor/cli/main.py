@@ -16,7 +16,6 @@ from unmoor.core.errors import UnmoorError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 TERMINATED = 143  # 128 + SIGTERM
-_ROOM = "is there room, and may it be used?"
 TRACEBACK = "UNMOOR_TRACEBACK"
 
 
@@ -117,8 +116,8 @@ def _told(error: Exception) -> int:
             pass
         case OSError():
             place = f"{error.filename}: " if error.filename else ""
-            lost = None if error.filename else _output_lost()
-            text = _lost(lost) if lost else f"error: {place}{error.strerror or error}\n  hint: {_ROOM}"
+            text = f"error: {place}{error.strerror or error}\n  hint: is there room, and may it be used?"
+            text = _lost(error) if _while_printing(error) else text
         case _:
             text = _defect(error)
     if text:
@@ -157,23 +156,23 @@ def main() -> None:
 
 def _flushed(code: int) -> int:
     """The exit code once standard output has been written out: not a success where that failed."""
-    lost = _output_lost()
-    if lost is None:
-        return code
-    if not isinstance(lost, BrokenPipeError):  # a reader that closed early, as `| head`, has what it wanted
-        click.echo(_lost(lost), err=True)
-    return 1
-
-
-def _output_lost() -> OSError | None:
-    """Why standard output does not take what it was given, once; None where it does, and where it is no file."""
     try:
         sys.stdout.flush()
     except OSError as error:
         # The interpreter would repeat the last flush, and complain about it, while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return error
-    return None
+        if code == 0 and not isinstance(error, BrokenPipeError):  # a reader that closed early, as `| head`, has enough
+            click.echo(_lost(error), err=True)
+        return code or 1
+    return code
+
+
+def _while_printing(error: OSError) -> bool:
+    """Whether it was raised in click's own echo, which writes to standard output."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at is not None and at.tb_frame.f_globals.get("__name__") == click.utils.__name__
 
 
 def _lost(error: OSError) -> str:

@@ -23,8 +23,8 @@ def write_out(path: Path, chunks: Iterable[bytes], *, force: bool, mode: int = 0
 
     `hint` is what to do about a path that is refused.
 
-    Raises UsageError for a path that holds something else, unless `force`; for a folder or a device; and for a place
-    that cannot be written.
+    Raises UsageError for a path that holds something else, unless `force`; for a folder, a device or `-`; and for a
+    place that cannot be written.
     """
     refuse_no_file(path, where=str(path), hint=hint)
     try:
@@ -58,8 +58,8 @@ def part_file(path: Path, chunks: Iterable[bytes], *, mode: int) -> Iterator[tup
 def check_places(places: Mapping[str, Path | None], *, folders_made: frozenset[str] = frozenset()) -> None:
     """Refuses, before any work is done, places that could not be written after it; `places` goes by option.
 
-    Raises UsageError for two options that name one file, for a folder or a device, and for a place in a folder that is
-    missing or may not be written to. Those in `folders_made` have missing folders made for them.
+    Raises UsageError for two options that name one file, for a folder, a device or `-`, and for a place in a folder
+    that is missing or may not be written to. Those in `folders_made` have missing folders made for them.
     """
     taken: dict[Path, str] = {}
     for option, path in places.items():
@@ -97,10 +97,18 @@ def _refuse_folder(folder: Path, *, where: str, option: str, made: bool) -> None
 
 
 def refuse_no_file(path: Path, *, where: str, hint: str) -> None:
-    """Raises UsageError for a folder or a device, which is never replaced, whoever may."""
+    """Raises UsageError for a folder or a device, which is never replaced, whoever may, and for `-`."""
+    refuse_standard_output(path, where=where, hint=hint)
     if path.exists() and not path.is_file():
         seen = "a folder" if path.is_dir() else "a device or a pipe"
         raise UsageError("is no file", where=where, seen=seen, expected="a file, or no file yet", hint=hint)
+
+
+def refuse_standard_output(path: Path, *, where: str, hint: str) -> None:
+    """Raises UsageError for `-`: what is written whole or not at all goes to a file."""
+    if str(path) == "-":
+        seen = "- for standard output, which is for what the verb prints"
+        raise UsageError("is no file", where=where, seen=seen, expected="a file", hint=hint)
 
 
 def not_overwritten(path: Path, *, where: str, hint: str, expected: str = "no file yet") -> UsageError:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from unmoor.cli.out_file import PRIVATE, not_overwritten, part_file
+from unmoor.cli.out_file import PRIVATE, not_overwritten, part_file, refuse_standard_output
 from unmoor.core.errors import WorldError
 
 _ALL = 0o644
@@ -47,7 +47,8 @@ def write_page(
 
 
 def refuse_strange(target: Path, *, option: str) -> None:
-    """Raises UsageError for a file that is there and is no page of ours; WorldError for one that cannot be read."""
+    """Raises UsageError for `-` and for a file that is no page of ours; WorldError for one that cannot be read."""
+    refuse_standard_output(target, where=f"{option} {target}", hint=f"name a file with {option}")
     try:
         if not target.exists() or target.is_dir():
             return
