@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.tree import PromptTree
 
-Whole = NDArray[np.int64]
+Whole = NDArray[np.int64] | NDArray[np.int32]
 Small = NDArray[np.int32]
 Real = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ class Names:
     """A column of names, each kept once: row i has `names[code[i]]`, or no name where `code[i]` is UNKNOWN."""
 
     code: Small
-    names: tuple[str, ...] = ()
+    names: Sequence[str] = ()
 
 
 class Grain(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ ROOT = 0
 NO_PARENT = -1
 _NO_SYMBOL = 0
 _FEWEST_SLOTS = 1024
+_STRETCH_SLOTS = 1 << 18
 _MIX = 32
 """High bits are folded onto the low ones that pick a slot, should a caller's symbols differ in those alone."""
 
@@ -136,6 +137,14 @@ class TreeBuilder:
         """The tree as it stands."""
         return PromptTree(parent=np.array(self._parent, dtype=np.int32), end=np.array(self._end, dtype=np.int64))
 
+    def finished(self) -> PromptTree:
+        """The tree as it stands, in the builder's own memory; the rest of that is freed. The builder is empty then."""
+        tree = PromptTree(
+            parent=np.frombuffer(self._parent, dtype=np.int32), end=np.frombuffer(self._end, dtype=np.int64)
+        )
+        self.__init__(self._store)  # type: ignore[misc] # empty again
+        return tree
+
     def _agreement(self, child: int, symbols: memoryview, place: int, high: int) -> int:
         """Up to which symbol the chain agrees with the node; chained symbols that agree have agreed all the way."""
         at, base, low = self._store.at, self._base[child], place + 1
@@ -191,20 +200,39 @@ class TreeBuilder:
         self._slots[self._slot(self._head[node])] = node
 
     def _widen(self) -> None:
-        """A table twice as wide, laid out at once: sorted by home, each node stands at its home or after the last."""
-        width = 2 * len(self._slots)
-        head = np.frombuffer(self._head, dtype=np.uint64)
-        nodes = np.frombuffer(self._slots, dtype=np.int32)
-        nodes = nodes[nodes != ROOT]
-        home = ((head[nodes] ^ head[nodes] >> np.uint64(_MIX)) & np.uint64(width - 1)).astype(np.int64)
-        order = np.argsort(home, kind="stable")
-        count = np.arange(len(order))
-        slot = np.maximum.accumulate(home[order] - count) + count
-        slots = np.zeros(width, dtype=np.int32)
-        inside = slot < width
-        slots[slot[inside]] = nodes[order[inside]]
-        over = nodes[order[~inside]].tolist()
-        del head
-        self._slots = array("i", slots.tobytes())
-        for node in over:
+        """A table twice as wide, laid out stretch by stretch, so that it takes little memory but its own.
+
+        Between two empty slots nothing is far from home: each node of such a stretch has its new home at the same
+        place, or one old width further. Sorted by home, each stands there or after the last.
+        """
+        width = len(self._slots)
+        old, head = np.frombuffer(self._slots, dtype=np.int32), np.frombuffer(self._head, dtype=np.uint64)
+        slots = array("i", [0]) * (2 * width)
+        new, wrapped, start = np.frombuffer(slots, dtype=np.int32), list[int](), 0
+        while start < width:
+            stop = _first_empty(old, min(start + _STRETCH_SLOTS, width))
+            place = start + np.flatnonzero(old[start:stop])
+            nodes = old[place]
+            symbols = head[nodes]
+            home = ((symbols ^ symbols >> np.uint64(_MIX)) & np.uint64(2 * width - 1)).astype(np.int64)
+            inside = home & (width - 1) <= place
+            wrapped += nodes[~inside].tolist()  # past the old table's end, and begun anew
+            for half in (0, width):
+                here = np.flatnonzero(inside & (home & width == half))
+                here = here[np.argsort(home[here], kind="stable")]
+                count = np.arange(len(here))
+                new[np.maximum.accumulate(home[here] - count) + count] = nodes[here]
+            start = stop
+        del old, head
+        self._slots = slots
+        for node in wrapped:
             self._slots[self._slot(self._head[node])] = node
+
+
+def _first_empty(slots: NDArray[np.int32], start: int) -> int:
+    """The first empty slot from `start` on, or the end."""
+    for at in range(start, len(slots), _FEWEST_SLOTS):
+        empty = np.flatnonzero(slots[at : at + _FEWEST_SLOTS] == ROOT)
+        if len(empty):
+            return at + int(empty[0])
+    return len(slots)

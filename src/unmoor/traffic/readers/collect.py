@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from unmoor.traffic.entry import Blocks, Content, Entry, Prompt, Segments
 from unmoor.traffic.log import UNKNOWN, Grain, Names, Traffic
 from unmoor.traffic.readers.asked_for import AskedFor
 from unmoor.traffic.readers.chains import Chains
+from unmoor.traffic.readers.columns import Column, NameColumn, as_column
 from unmoor.traffic.readers.contract import Broken, Cutter
 from unmoor.traffic.readers.lines import MOST_TOKENS, in_range
 from unmoor.traffic.readers.text_sizes import TextSizes, size_of
@@ -28,7 +29,6 @@ _BATCH_BYTES = 512 * 1024  # what was read a moment ago is still in the core's c
 _BATCH_PIECES = 65_536
 _NAN = float("nan")
 _Kind = TypeVar("_Kind", bound=np.generic)
-_DTYPES: dict[str, type[np.generic]] = {"d": np.float64, "q": np.int64, "i": np.int32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,28 +44,6 @@ class Told:
     skipped: tuple[str, ...]
 
 
-class _NameColumn:
-    """A column of names, each kept once; before the first name it is only as long as it is."""
-
-    def __init__(self) -> None:
-        self._code_of: dict[str, int] = {}
-        self._codes = array("i")
-        self._nameless = 0  # rows before the first name
-
-    def append(self, name: str | None) -> None:
-        if self._code_of:
-            self._codes.append(UNKNOWN if name is None else self._code_of.setdefault(name, len(self._code_of)))
-        elif name is None:
-            self._nameless += 1
-        else:
-            self._codes.extend([UNKNOWN] * self._nameless)
-            self._codes.append(self._code_of.setdefault(name, 0))
-
-    def column(self, order: NDArray[np.int64] | None) -> Names:
-        codes = _column(self._codes) if self._code_of else np.full(self._nameless, UNKNOWN, dtype=np.int32)
-        return Names(code=_sorted(codes, order), names=tuple(self._code_of))
-
-
 class Collector:
     """Grows the columns of a log. What its first request says of, a time or content, every other must say of too."""
 
@@ -73,11 +51,11 @@ class Collector:
         self._cutter = cutter
         self._tree = TreeBuilder(store)
         self._first: Entry | None = None
-        self._at_s, self._took_s = array("d"), array("d")
-        self._input, self._output = array("q"), array("q")
-        self._node, self._line = array("i"), array("q")
-        self._text_size, self._answer_bytes = array("q"), array("q")  # of content as text
-        self._session, self._tenant, self._adapter, self._schema = (_NameColumn() for _ in range(4))
+        self._at_s, self._took_s = Column("d", _NAN), Column("d", _NAN)
+        self._input, self._output = Column("i", UNKNOWN), Column("i", UNKNOWN)
+        self._line, self._node = array("q"), array("i")
+        self._text_size, self._answer_bytes = array("q"), Column("q", UNKNOWN)  # of content as text
+        self._session, self._tenant, self._adapter, self._schema = (NameColumn() for _ in range(4))
         self._asked = AskedFor()
         self._prompts: list[Prompt] = []
         self._prompt_bytes = self._text_bytes = 0
@@ -98,27 +76,27 @@ class Collector:
     def traffic(self, told: Told) -> Traffic:
         """All that was taken, in order of arrival."""
         self._flush()
-        sizes = self._sizes()
-        at_s, order, late = _in_order(_column(self._at_s))
-
-        tree = None if self._first is None or self._first.content is None else self._tree.build()
-        grain = told.grain
-        inputs, outputs = _column(self._input), _column(self._output)
+        tree = None if self._first is None or self._first.content is None else self._tree.finished()
+        inputs, outputs, grain = self._input.taken(), self._output.taken(), told.grain
+        sizes = self._sizes(inputs)
         if sizes is not None:
             grain = sizes.grain
             tree = sizes.in_tokens(tree) if tree else None
-            inputs, outputs = sizes.inputs(inputs), sizes.outputs(outputs)
+            inputs, outputs = sizes.inputs(), sizes.outputs(outputs)
+        notes = sizes.notes if sizes else ()
+        del sizes
+        at_s, order, late = _in_order(self._at_s.taken())
         return Traffic(
             arrival_s=at_s,
             input_tokens=_sorted(inputs, order),
             output_tokens=_sorted(outputs, order),
-            took_s=_sorted(_column(self._took_s), order),
-            node=_sorted(_column(self._node), order),
-            line=_sorted(_column(self._line), order),
-            session=self._session.column(order),
-            tenant=self._tenant.column(order),
-            adapter=self._adapter.column(order),
-            schema=self._schema.column(order),
+            took_s=_sorted(self._took_s.taken(), order),
+            node=_sorted(as_column(self._node), order),
+            line=_sorted(as_column(self._line), order),
+            session=_names(self._session, order),
+            tenant=_names(self._tenant, order),
+            adapter=_names(self._adapter, order),
+            schema=_names(self._schema, order),
             tree=tree,
             grain=grain,
             features=self._asked.features,
@@ -127,7 +105,7 @@ class Collector:
             fingerprint=told.fingerprint,
             skipped_lines=told.skipped_lines,
             skipped=told.skipped,
-            caveats=(*late, *told.notes, *(sizes.notes if sizes else ())),
+            caveats=(*late, *told.notes, *notes),
         )
 
     def _checked(self, entry: Entry) -> int:
@@ -152,10 +130,10 @@ class Collector:
 
     def _append(self, line: int, entry: Entry) -> None:
         self._line.append(line)
-        self._at_s.append(_NAN if entry.at_s is None else entry.at_s)
-        self._took_s.append(_NAN if entry.took_s is None else entry.took_s)
-        self._input.append(UNKNOWN if entry.input_tokens is None else entry.input_tokens)
-        self._output.append(UNKNOWN if entry.output_tokens is None else entry.output_tokens)
+        self._at_s.append(entry.at_s)
+        self._took_s.append(entry.took_s)
+        self._input.append(entry.input_tokens)
+        self._output.append(entry.output_tokens)
         self._node.append(UNKNOWN)
         self._session.append(entry.session)
         self._tenant.append(entry.tenant)
@@ -163,7 +141,7 @@ class Collector:
         self._schema.append(entry.schema)
         self._asked.count(entry)
         if isinstance(entry.content, Prompt):
-            self._answer_bytes.append(UNKNOWN if entry.answer_bytes is None else entry.answer_bytes)
+            self._answer_bytes.append(entry.answer_bytes)
 
     def _take(self, row: int, content: Content, input_tokens: int, size: int) -> None:
         """Content, of `size` bytes if it is text, waits until there is enough of it to work on at once."""
@@ -194,16 +172,16 @@ class Collector:
             self._node[row] = self._tree.add(cut.chain, cut.ends)
         self._waiting = []
 
-    def _sizes(self) -> TextSizes | None:
+    def _sizes(self, counted: NDArray[np.int32]) -> TextSizes | None:
         """What content as text comes to in tokens; None for content of another kind."""
         if self._cutter is None or self._first is None or not isinstance(self._first.content, Prompt):
             return None
         return TextSizes(
             cutter=self._cutter,
-            of_prompts=_column(self._text_size),
-            of_answers=_column(self._answer_bytes),
+            of_prompts=as_column(self._text_size),
+            of_answers=self._answer_bytes.taken(),
             prompt_bytes=self._text_bytes,
-            counted=_column(self._input),
+            counted=counted,
         )
 
 
@@ -218,24 +196,28 @@ def _by_bytes() -> Cutter:
     return BytesCutter(b"")
 
 
-def _column(values: array[Any]) -> NDArray[Any]:
-    """The array's own memory, which must not grow any more, as a column."""
-    return np.frombuffer(values, dtype=_DTYPES[values.typecode]) if values else np.empty(0, _DTYPES[values.typecode])
-
-
 def _sorted(values: NDArray[_Kind], order: NDArray[np.int64] | None) -> NDArray[_Kind]:
     return values if order is None else values[order]
 
 
 def _in_order(at_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64] | None, tuple[Caveat, ...]]:
-    """Arrivals from the first, the order that sorts them (None where they are sorted) and the doubt about that."""
-    late = int(np.count_nonzero(np.diff(at_s) < 0))
+    """Arrivals from the first, the order that sorts them (None where they are sorted) and the doubt about that.
+
+    Sorted arrivals stay in their own memory, where there is one.
+    """
+    late = int(np.count_nonzero(at_s[1:] < at_s[:-1]))
     order = np.argsort(at_s, kind="stable") if late else None
     if order is not None:
         at_s = at_s[order]
-    if len(at_s):
-        at_s = np.round(at_s - at_s[0], 6)
+    if at_s.flags.writeable and len(at_s):
+        at_s -= at_s[0]
+        np.round(at_s, 6, out=at_s)
     return at_s, order, (_out_of_order(late),) if late else ()
+
+
+def _names(column: NameColumn, order: NDArray[np.int64] | None) -> Names:
+    codes, names = column.taken()
+    return Names(code=_sorted(codes, order), names=names)
 
 
 def _out_of_order(late: int) -> Caveat:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from unmoor.traffic.tree import PromptTree
 
 _EVEN = 1.5
 _FEWEST_BYTES, _MOST_BYTES = 1.0, 8.0
+_ROWS = 1 << 16
 ASSUMED_BYTES_PER_TOKEN = 4.0
 """Where nothing in the log tells: English text in the vocabularies of current models is near it."""
 
@@ -40,14 +42,14 @@ class TextSizes:
     of_prompts: NDArray[np.int64]
     of_answers: NDArray[np.int64]
     prompt_bytes: int
-    counted: NDArray[np.int64]
+    counted: NDArray[np.int32]
 
     @property
     def measured_on(self) -> int:
         """How many requests say how many tokens their prompt has."""
         return int(np.count_nonzero(self.counted != UNKNOWN))
 
-    @property
+    @cached_property
     def bytes_per_token(self) -> float:
         """Of a tokenizer's own count, of the source's, or assumed.
 
@@ -110,19 +112,29 @@ class TextSizes:
         """The tree with its ends in tokens: rounded, and each above its parent's."""
         if self.cutter.by == "tokens":
             return tree
-        end = np.rint(tree.end / self.bytes_per_token).astype(np.int64)
+        end, ratio = np.empty_like(tree.end), self.bytes_per_token
+        for start in range(0, len(end), _ROWS):
+            end[start : start + _ROWS] = np.rint(tree.end[start : start + _ROWS] / ratio)
         parent = np.maximum(tree.parent, 0)
         while len(low := np.flatnonzero(end[1:] <= end[parent[1:]]) + 1):
             end[low] = end[parent[low]] + 1
         return PromptTree(parent=tree.parent, end=end)
 
-    def inputs(self, counted: NDArray[np.int64]) -> NDArray[np.int64]:
+    def inputs(self) -> NDArray[np.int32]:
         """The prompts' tokens: the source's count where there is one, else the text's."""
+        unknown = self.counted == UNKNOWN
+        if not unknown.any():
+            return self.counted
         ratio = self.bytes_per_token if self.cutter.by == "bytes" else 1.0
-        derived = np.maximum(1, np.rint(self.of_prompts / ratio).astype(np.int64))
-        return np.where(counted == UNKNOWN, derived, counted)
+        told = np.array(self.counted)
+        told[unknown] = np.maximum(1, np.rint(self.of_prompts[unknown] / ratio))
+        return told
 
-    def outputs(self, counted: NDArray[np.int64]) -> NDArray[np.int64]:
+    def outputs(self, counted: NDArray[np.int32]) -> NDArray[np.int32]:
         """The answers' tokens: the source's count where there is one, else by the answer's bytes, if known."""
-        derived = np.ceil(self.of_answers / self.bytes_per_token).astype(np.int64)
-        return np.where((counted == UNKNOWN) & (self.of_answers != UNKNOWN), derived, counted)
+        derived = (counted == UNKNOWN) & (self.of_answers != UNKNOWN)
+        if not derived.any():
+            return counted
+        told = np.array(counted)
+        told[derived] = np.ceil(self.of_answers[derived] / self.bytes_per_token)
+        return told

@@ -104,7 +104,8 @@ class Line:
 
 def line_of(reuses: Reuses) -> Line:
     """The hits of every capacity: a run of blocks adds its tokens a block, from its first place to its last."""
-    knots, turns = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    knots: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    turns: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     start = 0
     while start < len(reuses.place):
         some = slice(start, start + max(_AT_ONCE, len(knots)))  # memory stays near that of the line itself
@@ -119,7 +120,7 @@ def line_of(reuses: Reuses) -> Line:
     return Line(knots=knots, tokens=tokens, slope=slope)
 
 
-def _summed(knots: Whole, turns: Whole) -> tuple[Whole, Whole]:
+def _summed(knots: NDArray[np.int64], turns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The knots in order, each once, with the sum of its turns; those that come to nothing are left out."""
     order = np.argsort(knots)
     knots, turns = knots[order], turns[order]

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
-from unmoor.traffic.log import UNKNOWN, Names, Small, Traffic
+from unmoor.traffic.log import UNKNOWN, Names, Small, Traffic, Whole
 from unmoor.traffic.reuse.block_pool import BlockPaths, BlockPool, prompt_tokens, rule_for
 from unmoor.traffic.reuse.curve import HitCurve, HitRate, curve_of
 from unmoor.traffic.reuse.stack_distance import CacheRule
@@ -74,7 +74,7 @@ def replica_hits(
     kv_tokens: int,
     block_tokens: int | None,
     service: Service,
-    salt: NDArray[np.int64] | None = None,
+    salt: Whole | None = None,
 ) -> ReplicaHits:
     """The hit rate over all replicas, each with its own pool of `kv_tokens` in blocks of `block_tokens`.
 
@@ -119,7 +119,7 @@ def deal(
     kv_tokens: int,
     block_tokens: int | None,
     service: Service,
-    salt: NDArray[np.int64] | None = None,
+    salt: Whole | None = None,
 ) -> NDArray[np.int32]:
     """Which replica (0 to `replicas` - 1) each request goes to; the arguments are those of `replica_hits`."""
     if routing == "session-sticky":
@@ -243,7 +243,7 @@ class _CachesInView:
                 del self._holders[run]
 
 
-def _prefix_aware(traffic: Traffic, view: _CachesInView, loads: _Loads, salt: NDArray[np.int64] | None) -> Small:
+def _prefix_aware(traffic: Traffic, view: _CachesInView, loads: _Loads, salt: Whole | None) -> Small:
     dealt = np.empty(len(traffic), dtype=np.int32)
     prompt, nodes = np.ascontiguousarray(prompt_tokens(traffic)).data, np.ascontiguousarray(traffic.node).data
     salts = None if salt is None else np.ascontiguousarray(salt).data

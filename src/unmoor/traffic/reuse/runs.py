@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from unmoor.traffic.tree import NO_PARENT, ROOT, PromptTree
 
-Whole = NDArray[np.int64]
+Whole = NDArray[np.int64] | NDArray[np.int32]
 Column = NDArray[np.signedinteger[Any]]
 """Whole numbers, as narrow as will hold them: a log of millions of requests has several runs a request."""
 

@@ -26,7 +26,6 @@ from heapq import heappop, heappush
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.log import Traffic, Whole
@@ -106,7 +105,7 @@ def simulate(
     kv_tokens: int,
     block_tokens: int | None,
     service: Service,
-    salt: NDArray[np.int64] | None = None,
+    salt: Whole | None = None,
     windows: int = 24,
 ) -> Timeline:
     """What a pool of `kv_tokens` in blocks of `block_tokens` (None: the log's own) serves of the log as it arrives.
@@ -141,7 +140,7 @@ class _Replica:
         rule: CacheRule,
         capacity: int,
         service: Service,
-        salt: NDArray[np.int64] | None,
+        salt: Whole | None,
     ) -> None:
         size = len(traffic)
         self.rule = rule
