@@ -232,3 +232,19 @@ def test_a_log_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrafficError) as caught:
         open_traffic(tmp_path / "no.jsonl")
     assert (caught.value.message, caught.value.seen) == ("cannot be read", "nothing at this path")
+
+
+def test_a_server_log_without_answers_says_what_is_missing_and_what_to_bring(tmp_path: Path) -> None:
+    head = "12-01 12:00:00 [logger.py:39]"
+    lines = (
+        f"DEBUG {head} Request x-1 details: prompt: 'Hello', prompt_token_ids: None\n"
+        f"INFO {head} Received request x-1: params: SamplingParams(n=1, max_tokens=100), lora_request: None.\n"
+    )
+    (tmp_path / "server.log").write_text(lines)
+    with pytest.raises(TrafficError) as caught:
+        open_workload(plan_with('path = "server.log"', tmp_path), base=tmp_path)
+    error = caught.value
+    assert error.message == "the log does not say how long answers were, which this needs"
+    assert error.where == f"{tmp_path / 'server.log'}:2"
+    assert error.seen == "1 of 1 requests without output tokens"
+    assert "output_tokens of [traffic.synthetic]" in str(error.hint)

@@ -16,6 +16,10 @@ from unmoor.traffic.log import UNKNOWN, Features, Grain, Names, Traffic, Whole
 from unmoor.traffic.tree import ROOT, PromptTree, TreeBuilder
 
 _FEW_UNKNOWN = 0.1
+_HOW_TO_SAY_ANSWERS = (
+    "`unmoor profile` reads it as it is; to decide, bring a gateway's log with usage blocks, or state the mean as "
+    "output_tokens of [traffic.synthetic]"
+)
 _NEAR = 0.1
 
 
@@ -103,7 +107,7 @@ def _check(traffic: Traffic) -> None:
             where=f"{traffic.source}:{int(traffic.line[unknown[0]])}",
             seen=f"{len(unknown):,} of {len(traffic):,} requests without output tokens",
             expected="each request's output tokens",
-            hint="`unmoor profile` reads it as it is; to load or predict, log responses with their usage block",
+            hint=_HOW_TO_SAY_ANSWERS,
         )
 
 
