@@ -319,6 +319,11 @@ ADAPTER: Mapping[str, str] = {
     "embedding": "an adapted embedding or head",
     "same_name": "loading a name again",
     "pickle": "weights in a pickle",
+    "not_lora": "another method than LoRA",
+    "base_changing_init": "an initialisation that changed the base model's weights (PiSSA, OLoRA, CorDA, LoftQ)",
+    "layer_replication": "layers of the base model repeated",
+    "activated_lora": "active only after certain tokens",
+    "qalora": "QALoRA",
     "peft_safetensors": "the usual folder: adapter_config.json and safetensors",
 }
 """Features of adapters: keys of `Surface.adapter`."""
@@ -343,6 +348,13 @@ CHECKPOINT: Mapping[str, str] = {
     "hqq": "HQQ",
     "fp8_kv": "keys and values in FP8",
     "nvfp4_kv": "keys and values in NVFP4",
+    "gptq_desc_act": "GPTQ in the order of activations, a variant",
+    "gptq_asymmetric": "GPTQ with zero points, a variant",
+    "gptq_v2": "GPTQ in the second format of its files, a variant",
+    "gptq_bfloat16": "GPTQ in a model of bfloat16, a variant",
+    "awq_bfloat16": "AWQ in a model of bfloat16, a variant",
+    "awq_gemv": "AWQ packed for GEMV, a variant",
+    "awq_symmetric": "AWQ without zero points, a variant",
 }
 """Schemes: keys of `Surface.checkpoint`, whose values map HARDWARE to support."""
 
