@@ -25,6 +25,7 @@ demo: $(VENV)/.installed
 # VLLM=1 also installs vLLM's CPU build (3.5 GB) and tests it; CI does, where the CPU build of torch it needs is to be had.
 test: $(VENV)/.installed-test lint
 	$(UNMOOR) engines install openvino --yes
+	$(UNMOOR) engines install schema-compilers --yes
 	$(UNMOOR) engines fetch smollm2-135m-instruct --yes $(if $(VLLM),--format all)
 	$(if $(VLLM),$(UNMOOR) engines install vllm --yes || echo "going on without vLLM: its tests are skipped")
 	$(VENV)/bin/python -m pytest

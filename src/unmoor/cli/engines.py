@@ -43,10 +43,17 @@ def list_engines(as_json: bool) -> None:  # noqa: FBT001 - click's
 @click.option("--torch-index", metavar="URL", help="A package index, or a folder, with a CPU build of torch.")
 @JSON
 def install_engine(name: str, yes: bool, torch_index: str | None, as_json: bool) -> None:  # noqa: FBT001 - click's
-    """Install the engine NAME into an environment of its own, after showing what, from whom, how big, which licence."""
-    from unmoor.launch.environments import install
+    """Install the engine NAME into an environment of its own, after showing what, from whom, how big, which licence.
 
-    done = install(engine(name, where="NAME"), torch_index=torch_index, say=_say, ask=_asker(yes=yes))
+    "schema-compilers" are the grammar libraries that `unmoor move check` asks about schemas.
+    """
+    from unmoor.launch.environments import install
+    from unmoor.launch.schema_compilers import NAME, install_compilers
+
+    if name == NAME:
+        done = install_compilers(say=_say, ask=_asker(yes=yes))
+    else:
+        done = install(engine(name, where="NAME"), torch_index=torch_index, say=_say, ask=_asker(yes=yes))
     if as_json:
         _print({"name": done.name, "version": done.version, "python": done.python, "root": done.root})
 

@@ -72,7 +72,8 @@ class InstallSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How an engine gets into an environment of its own, and what is told before anything is installed.
 
     `remove_after` names packages that break the environment once installed. `needs_cpu_torch` asks for a CPU build
-    of torch first. `third_party` marks a build that the engine's own project does not publish.
+    of torch first. `third_party` marks a build that the engine's own project does not publish. `exact` brings the
+    requirements alone, and nothing that they say they need.
     """
 
     requirements: tuple[str, ...]
@@ -83,6 +84,7 @@ class InstallSpec(msgspec.Struct, frozen=True, kw_only=True):
     needs_cpu_torch: bool = False
     remove_after: tuple[str, ...] = ()
     imports: str = ""
+    exact: bool = False
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):

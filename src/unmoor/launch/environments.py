@@ -149,7 +149,7 @@ def _make(plan: InstallPlan, spec: InstallSpec, *, lock: int, torch_index: str |
         torch = tuple(one for one in spec.requirements if one.startswith("torch=="))
         refuse_accelerator_torch(python, torch, torch_index=torch_index, log=log, lock=lock, say=say)
         pip_install(python, torch, index=torch_index, log=log, lock=lock, say=say)
-    pip_install(python, spec.requirements, index=None, log=log, lock=lock, say=say)
+    pip_install(python, spec.requirements, index=None, log=log, lock=lock, say=say, exact=spec.exact)
     if spec.remove_after:
         say(f"removing {', '.join(spec.remove_after)}, which must not stay")
         run_quietly([str(python), "-m", "pip", "uninstall", "--yes", *spec.remove_after], log=log, lock=lock)

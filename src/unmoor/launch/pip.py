@@ -28,13 +28,22 @@ _INSTALLING = re.compile(r"Installing collected packages: (.*)")
 
 
 def pip_install(
-    python: Path, requirements: Sequence[str], *, index: str | None, log: Path, lock: int, say: Say
+    python: Path,
+    requirements: Sequence[str],
+    *,
+    index: str | None,
+    log: Path,
+    lock: int,
+    say: Say,
+    exact: bool = False,
 ) -> None:
     """Installs `requirements` into the environment of `python`. `index` is a further index or a folder of wheels.
 
-    pip inherits `lock`, so that one which outlives us still keeps others out. Raises InstallError when it fails.
+    Under `exact` nothing is brought that they say they need. pip inherits `lock`, so that one which outlives us still
+    keeps others out. Raises InstallError when it fails.
     """
-    argv = [str(python), *PIP, "install", "--progress-bar", "off", *_index(index), *requirements]
+    alone = ("--no-deps",) if exact else ()
+    argv = [str(python), *PIP, "install", "--progress-bar", "off", *alone, *_index(index), *requirements]
     for line in _lines(argv, log=log, lock=lock):
         told = _worth_saying(line)
         if told:
