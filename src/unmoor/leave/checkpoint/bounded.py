@@ -14,6 +14,7 @@ MOST_CONFIG_BYTES = 16_000_000
 """Of a configuration, a tokenizer's settings or a template: many times what real ones have."""
 
 _MOST_SHOWN = 80
+_LONG_INTEGER = 19
 
 
 class BrokenFileError(Exception):
@@ -73,7 +74,7 @@ def json_object(content: bytes, name: str) -> dict[str, object]:
         return found
 
     try:
-        found = json.loads(content, object_pairs_hook=once)
+        found = json.loads(content, object_pairs_hook=once, parse_int=_integer)
     except RecursionError:
         raise broken(name, "is nested too deeply", expected="a JSON object as engines write them") from None
     except ValueError as failure:
@@ -81,6 +82,11 @@ def json_object(content: bytes, name: str) -> dict[str, object]:
     if not isinstance(found, dict):
         raise broken(name, "is not a JSON object", seen=type(found).__name__, expected="a JSON object")
     return found
+
+
+def _integer(digits: str) -> int | float:
+    """A whole number of 64 bits; a longer one, which nothing here means, as its nearest float, infinity maybe."""
+    return int(digits) if len(digits) < _LONG_INTEGER else float(digits)
 
 
 def repeated(names: list[str]) -> str:
