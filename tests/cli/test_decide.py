@@ -49,7 +49,11 @@ VERDICT = {
 }  # fmt: skip
 WHOLE = {
     "plan": TEXT, "made_on": TEXT, "slo": TEXT, "hardware": TEXT, "model": TEXT, "traffic": (dict,),
-    "candidates": (list,), "verdict": (dict,),
+    "candidates": (list,), "verdict": (dict,), "mend_first": (list,),
+}  # fmt: skip
+MEND_FIRST = {
+    "what": TEXT, "share_lost": NUMBER, "gain": NUMBER, "kv_tokens": (int, type(None)), "fix": TEXT,
+    "looked_at": (int,),
 }  # fmt: skip
 
 
@@ -99,6 +103,8 @@ def check_contract(found: Any) -> None:  # noqa: ANN401 - JSON as it was parsed
                 check_figure(figure)
         assert (good is None) == bool(candidate["cost"]["good_requests_reason"])
     check(found["verdict"], VERDICT)
+    for habit in found["mend_first"]:
+        check(habit, MEND_FIRST)
 
 
 def decided(done: subprocess.CompletedProcess[str]) -> Any:  # noqa: ANN401 - JSON as it was parsed
@@ -177,6 +183,38 @@ device = "cpu"
 [[candidates]]
 engine = "vllm"
 """
+
+
+def test_what_to_mend_in_the_prompts_is_said_before_the_verdict_without_a_word_of_them(tmp_path: Path) -> None:
+    secret, rows = "zanzibar", []
+    for n in range(40):
+        shared = (
+            f"It is 2026-11-30 {n % 24:02d}:{n:02d} now. " + f"You help {secret} customers with their orders. " * 20
+        )
+        messages = [{"role": "system", "content": shared}, {"role": "user", "content": f"{secret} question {n}"}]
+        rows.append(
+            {"timestamp": n, "request": {"model": "m", "messages": messages}, "usage": {"completion_tokens": 5}}
+        )
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    plan = (
+        SMALL.partition("[traffic.synthetic]")[0] + '[traffic]\npath = "log.jsonl"\n[slo]' + SMALL.partition("[slo]")[2]
+    )
+    (tmp_path / "plan.toml").write_text(plan)
+    told = unmoor("decide", "plan.toml", "--json", cwd=tmp_path)
+    (habit,) = decided(told)["mend_first"]
+    assert (habit["what"], habit["looked_at"], habit["kv_tokens"]) == ("date_in_prefix", 40, None)
+    assert habit["share_lost"] > 0.8
+    assert habit["gain"] == habit["share_lost"]
+    text = unmoor("decide", "plan.toml", "--html", "page.html", cwd=tmp_path)
+    page = (tmp_path / "page.html").read_text()
+    for said, verdict in ((text.stdout, "── Verdict"), (page, 'aria-label="Verdict"')):
+        assert 0 < said.index("First mend your prompts") < said.index(verdict)
+        assert "date in prefix: costs" in said
+    assert secret not in told.stdout + text.stdout + page
+
+
+def test_nothing_is_to_mend_where_there_is_no_text(agents: subprocess.CompletedProcess[str]) -> None:
+    assert decided(agents)["mend_first"] == []
 
 
 def test_this_machine_is_not_predicted_and_the_page_lands_under_reports(tmp_path: Path) -> None:

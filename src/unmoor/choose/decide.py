@@ -16,7 +16,7 @@ from unmoor.choose.prediction.kernel_tables import TableFinder, find_table
 from unmoor.choose.prediction.predict import Effort, Prediction, predict_candidate
 from unmoor.choose.rank import leaving_facts, release_order
 from unmoor.choose.verdict import decide_verdict
-from unmoor.core.decision import CandidateReport, Decision, PairedFinding
+from unmoor.core.decision import CandidateReport, Decision, MendFirst, PairedFinding
 from unmoor.core.evidence import Caveat, EvidenceKind, Figure
 from unmoor.core.hardware import THIS_MACHINE
 from unmoor.core.plan import CandidatePlan, Plan, Setting
@@ -73,11 +73,12 @@ def make_decision(
     say: Callable[[str], None],
     measured: Measured | None = None,
     tables: TableFinder = find_table,
+    mend_first: Sequence[MendFirst] = (),
 ) -> Decision:
     """The decision on `plan` for `workload`, with facts as they stand on `today`.
 
     `effort` "coarse" searches rates in wide steps, "full" refines them. `say` is told what is going on, a line at a
-    time. `tables` finds iteration times for what is predicted (see `predict_candidate`).
+    time. `tables` finds iteration times for what is predicted (see `predict_candidate`). `mend_first` is said with it.
     Raises UsageError for a candidate that is no known engine, and TrafficError for traffic without a request.
     """
     shape = profile(workload)
@@ -103,6 +104,7 @@ def make_decision(
         hardware=f"{plan.hardware.count} × {plan.hardware.device}",
         model=f"{plan.model.name} ({plan.model.weights})",
         traffic=shape,
+        mend_first=tuple(mend_first),
         candidates=candidates,
         verdict=decide_verdict(plan, candidates, shape, facts, today=today, traits=traits_of(workload, shape)),
     )

@@ -12,7 +12,8 @@ import click
 
 if TYPE_CHECKING:
     from unmoor.choose.decide import Measured
-    from unmoor.core.decision import Decision
+    from unmoor.choose.prediction.kernel_tables import TableFinder
+    from unmoor.core.decision import Decision, MendFirst
     from unmoor.core.plan import CandidatePlan, Plan
     from unmoor.core.traffic import Workload
     from unmoor.engines.contract import Engine
@@ -37,14 +38,15 @@ def command(
     from unmoor.choose.decide import make_decision
     from unmoor.cli.kernel_times import table_finder
     from unmoor.cli.page_file import write_page
-    from unmoor.cli.plan_files import open_plan, open_workload
+    from unmoor.cli.plan_files import open_plan
     from unmoor.core.folder_name import folder_name
     from unmoor.report.decision_page import render
 
     read, text = open_plan(plan)
     _check_names(read, _finder(plan, text))
     _say(f"plan: {read.name}")
-    workload = open_workload(read, base=plan.parent)
+    tables = table_finder()
+    workload, mend_first = _traffic(read, plan.parent, tables)
     decision = make_decision(
         read,
         workload,
@@ -52,12 +54,34 @@ def command(
         effort="full" if full else "coarse",
         say=_say,
         measured=_measured(run, read, workload) if run else None,
-        tables=table_finder(),
+        tables=tables,
+        mend_first=mend_first,
     )
     target = html or (None if as_json else Path("reports") / folder_name(read.name) / "report.html")
     if target is not None:
         write_page(render(decision), target, _say)  # first: where it fails, nothing is printed
     _show(decision, as_json=as_json)
+
+
+def _traffic(plan: Plan, base: Path, tables: TableFinder) -> tuple[Workload, tuple[MendFirst, ...]]:
+    """The plan's traffic, and what to mend in its prompts where it is a log with text."""
+    import secrets
+
+    from unmoor.choose.mend_first import WINDOW_BYTES, mend_first
+    from unmoor.cli.plan_files import open_workload, plan_log
+    from unmoor.traffic.breakers import Watch
+    from unmoor.traffic.conversion import workload_of
+    from unmoor.traffic.text.pieces import BytesCutter
+
+    if plan.traffic.synthetic is not None:
+        return open_workload(plan, base=base), ()
+    watch = Watch(WINDOW_BYTES)
+    log = plan_log(plan, base=base, watch=watch)
+    ratio = log.grain.bytes_per_token if log.grain else None
+    if ratio is None:
+        return workload_of(log), ()
+    cutter = BytesCutter(secrets.token_bytes())
+    return workload_of(log), mend_first(plan, watch, cutter, bytes_per_token=ratio, tables=tables)
 
 
 def _measured(run: Path, plan: Plan, workload: Workload) -> Measured:

@@ -56,15 +56,20 @@ def open_plan(path: Path) -> tuple[Plan, str]:
 
 
 def open_workload(plan: Plan, *, base: Path) -> Workload:
-    """The plan's traffic: its file, relative to `base` (the plan's folder), or what its description stands for.
+    """The plan's traffic to replay or simulate: its file's, or what its description stands for. Raises as `plan_log`."""
+    if plan.traffic.synthetic is not None:
+        return synthesise(plan.traffic.synthetic)
+    return workload_of(plan_log(plan, base=base))
+
+
+def plan_log(plan: Plan, *, base: Path, watch: Watch | None = None) -> Traffic:
+    """The log in the plan's file, relative to `base` (the plan's folder); `watch` sees its requests.
 
     `~`, `$NAME`, `${NAME}` and `${NAME:-default}` in the path are expanded.
 
     Raises TrafficError for a file that is missing or cannot be read as traffic, and PlanError for a variable that is
     not set and has no default.
     """
-    if plan.traffic.synthetic is not None:
-        return synthesise(plan.traffic.synthetic)
     written = plan.traffic.path or ""
     where = f"plan '{plan.name}', traffic.path"
     path = base / _at_home(expand(written, where=where), where=where)
@@ -76,7 +81,7 @@ def open_workload(plan: Plan, *, base: Path) -> Workload:
             expected=_LOG,
             hint=_how_to_get(plan),
         )
-    return workload_of(open_traffic(path, format_name=plan.traffic.format))
+    return open_traffic(path, format_name=plan.traffic.format, watch=watch)
 
 
 def _at_home(written: str, *, where: str) -> Path:

@@ -119,8 +119,24 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     tie: bool
 
 
+class MendFirst(msgspec.Struct, frozen=True, kw_only=True):
+    """A habit in the traffic's prompts that ruins prefix sharing, whatever engine serves them.
+
+    `what`, `fix` and `share_lost` (0-1 of prompt tokens, unlimited cache, after those before it in the list are mended)
+    are a breaker's of `unmoor profile`; `gain` is at `kv_tokens` of KV, the most that a replica of the plan has, and
+    without a limit where that is None. `looked_at` is in how many of the traffic's first requests.
+    """
+
+    what: str
+    share_lost: float
+    gain: float
+    kv_tokens: int | None
+    fix: str
+    looked_at: int
+
+
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What `unmoor decide` reports."""
+    """What `unmoor decide` reports; `mend_first` is empty also where the traffic has no text to look at."""
 
     plan: str
     made_on: str
@@ -128,5 +144,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     hardware: str
     model: str
     traffic: TrafficProfile
+    mend_first: tuple[MendFirst, ...] = ()
     candidates: tuple[CandidateReport, ...]
     verdict: Verdict

@@ -10,6 +10,7 @@ import msgspec
 
 from unmoor.core.decision import Decision, GateResult
 from unmoor.core.evidence import Figure
+from unmoor.report.mend_words import MEND_FIRST, mend_lines, mend_note
 from unmoor.report.pages import page_environment
 from unmoor.report.words import (
     band,
@@ -66,6 +67,9 @@ def render(decision: Decision) -> str:
     return template.render(
         decision=decision,
         verdict=decision.verdict,
+        mend_title=MEND_FIRST,
+        mend_lines=mend_lines(decision),
+        mend_note=mend_note(decision),
         chart=chart_of(decision),
         shared=shared_caveats(decision.candidates),
         leaving={candidate.engine: candidate.leaving for candidate in decision.candidates},

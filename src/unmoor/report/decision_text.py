@@ -8,6 +8,7 @@ from unmoor.core.decision import CandidateReport, Cost, Decision, GateResult
 from unmoor.core.evidence import Caveat, Figure
 from unmoor.core.traffic import TokenCounts, TrafficProfile
 from unmoor.report.layout import heading, wrapped
+from unmoor.report.mend_words import MEND_FIRST, mend_lines, mend_note
 from unmoor.report.words import (
     band,
     counts_word,
@@ -36,7 +37,14 @@ def render(decision: Decision) -> str:
     parts += ["", heading("How easy each is to leave, which decides a tie"), *_leaving(decision.candidates)]
     if shared:
         parts += ["", heading("Of every candidate"), *_doubts(shared)]
+    if decision.mend_first:
+        parts += ["", heading(MEND_FIRST), *_mend_first(decision)]
     return "\n".join([*parts, "", *_verdict(decision)])
+
+
+def _mend_first(decision: Decision) -> list[str]:
+    lines = [line for said in mend_lines(decision) for line in wrapped(said, "  - ")]
+    return [*lines, *wrapped(mend_note(decision), "  ")]
 
 
 def _traffic(traffic: TrafficProfile) -> list[str]:
