@@ -13,6 +13,7 @@ import msgspec
 
 from unmoor.traffic.entry import Blocks, Part, Prompt
 from unmoor.traffic.readers.contract import Broken
+from unmoor.traffic.readers.text_taken_out import REDACTED
 
 Tree = Mapping[str, Any]
 
@@ -265,12 +266,14 @@ def _hash_of(value: object) -> str:
 
 
 def answer_bytes_of(answer: Tree) -> int | None:
-    """The size of an answer's text in UTF-8; None where there is none."""
+    """The size of an answer's text in UTF-8; None where there is none, or a gateway took it out."""
     texts: list[object] = [answer.get("output_text")]
     choices = answer.get("choices")
     for choice in choices if isinstance(choices, list) else ():
         if isinstance(choice, dict):
             message = choice.get("message")
             texts.append(message.get("content") if isinstance(message, dict) else choice.get("text"))
+    if REDACTED in texts:
+        return None
     sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts if isinstance(text, str)]
     return sum(sizes) if sizes else None

@@ -24,7 +24,7 @@ from unmoor.traffic.readers.json_lines import decoded
 from unmoor.traffic.readers.nested_json import list_in, object_in, parsed
 from unmoor.traffic.readers.openai_body import EXPECTED, Bodies, answer_bytes_of, is_body, tools_of
 from unmoor.traffic.readers.openai_usage import USAGES, usage_of
-from unmoor.traffic.readers.text_taken_out import MARK, is_counted, is_empty, is_redacted
+from unmoor.traffic.readers.text_taken_out import is_counted, is_empty, is_redacted
 
 _BODIES = ("request", "body", "request_body", "requestBody", "proxy_server_request", "input", "kwargs", "params")
 _ANSWERS = ("response", "response_body", "responseBody", "output", "completion")
@@ -211,15 +211,15 @@ class _Reader:
             body = _NOTHING
         for name in present.parameters:
             body = {**(object_in(tree[name]) or {}), **body}
-        return self._entries(tree, body, present, marked=MARK in record)
+        return self._entries(tree, body, present)
 
-    def _entries(self, tree: Tree, body: Tree, present: _Present, *, marked: bool) -> tuple[Entry, ...]:
+    def _entries(self, tree: Tree, body: Tree, present: _Present) -> tuple[Entry, ...]:
         answer = _answer(tree, present)
         usage = usage_of(tree, answer, present.usage)
         input_tokens = usage.input_tokens
         at = _first(tree, present.times)
         owners = _owners(tree, body, present)
-        contents = self._contents(tree, body, input_tokens, marked=marked)
+        contents = self._contents(tree, body, input_tokens)
         self._failed += tree.get("status") in _FAILURES
         alone = len(contents) == 1  # else tokens are counted for all of them together
         output_tokens = usage.output_tokens if alone else None
@@ -237,13 +237,13 @@ class _Reader:
             took_s=self._took(tree, at, present),
             tools=tools_of(body),
             sampling=asked.sampling,
-            answer_bytes=answer_bytes_of(answer) if alone and output_tokens is None and not marked else None,
+            answer_bytes=answer_bytes_of(answer) if alone and output_tokens is None else None,
         )
         return tuple(_with(entry, content) for content in contents)
 
-    def _contents(self, tree: Tree, body: Tree, input_tokens: int | None, *, marked: bool) -> Sequence[Content]:
+    def _contents(self, tree: Tree, body: Tree, input_tokens: int | None) -> Sequence[Content]:
         """The prompts; one of unknown content where the text was taken out."""
-        contents = () if not body or (marked and is_redacted(body)) else self._bodies.prompts_of(body)
+        contents = () if not body or is_redacted(body) else self._bodies.prompts_of(body)
         if not contents or (input_tokens and len(contents) == 1 and is_empty(contents[0])):
             self._textless += 1
             return (None,)

@@ -13,9 +13,11 @@ from unmoor.traffic.entry import Blocks, Prompt
 from unmoor.traffic.readers.contract import Broken
 from unmoor.traffic.readers.openai_usage import usage_of
 
-MARK = b"redacted-by-litellm"
-"""Stands in every record of which text was taken out, prompts' or answers'; perhaps in somebody's text too."""
-_REDACTED = MARK.decode()
+REDACTED = "redacted-by-litellm"
+"""Stands in the place of a text that was taken out, a prompt's or an answer's; within one it is somebody's own.
+
+It is looked for where texts stand: to search whole records for it costs as much as to hash them.
+"""
 _OTHER_CONTENT = frozenset(("hash_ids", "segments"))  # of logs that tell content otherwise
 
 
@@ -24,14 +26,14 @@ def is_redacted(body: Mapping[str, Any]) -> bool:
     if (messages := body.get("messages")) is not None:
         return isinstance(messages, list) and any(map(_says_so, messages))
     said = body.get("prompt", body.get("input"))
-    return said == _REDACTED or (isinstance(said, list) and any(map(_says_so, said)))
+    return said == REDACTED or (isinstance(said, list) and any(map(_says_so, said)))
 
 
 def _says_so(message: object) -> bool:
     content = message.get("content", message.get("text")) if isinstance(message, dict) else message
     if isinstance(content, list):
-        return any(isinstance(part, dict) and part.get("text") == _REDACTED for part in content)
-    return bool(content == _REDACTED)
+        return any(isinstance(part, dict) and part.get("text") == REDACTED for part in content)
+    return bool(content == REDACTED)
 
 
 def is_empty(content: Prompt | Blocks) -> bool:
