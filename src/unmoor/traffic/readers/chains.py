@@ -77,6 +77,11 @@ class Chains:
         return tokens
 
 
+def like_no_other(row: int) -> int:
+    """The chained symbol (uint64) of a prompt of which nothing is known."""
+    return _hashed(f"{row}".encode(), b"unknown") % 2**64
+
+
 def _summed(values: NDArray[_Whole], firsts: NDArray[np.int64]) -> NDArray[_Whole]:
     """Running sums, each prompt's from its own start."""
     sums = np.cumsum(values, dtype=values.dtype)

@@ -14,16 +14,22 @@ from unmoor.core.evidence import Caveat
 from unmoor.traffic.entry import Blocks, Content, Entry, Prompt, Segments
 from unmoor.traffic.log import UNKNOWN, Grain, Names, Traffic
 from unmoor.traffic.readers.asked_for import AskedFor
-from unmoor.traffic.readers.chains import Chains
+from unmoor.traffic.readers.chains import Chains, like_no_other
 from unmoor.traffic.readers.columns import Column, NameColumn, as_column
 from unmoor.traffic.readers.contract import Broken, Cutter
 from unmoor.traffic.readers.lines import MOST_TOKENS, in_range
 from unmoor.traffic.readers.text_sizes import TextSizes, size_of
-from unmoor.traffic.tree import SymbolStore, TreeBuilder
+from unmoor.traffic.tree import PromptTree, SymbolStore, TreeBuilder
 
 MOST_TOOK_S = 10**7
 """Four months: no request takes longer, and times in another unit do."""
 
+MOST_UNKNOWN = 0.01
+"""The share of prompt tokens of unknown content up to which they are taken to share nothing.
+
+Each such token may in truth have been served itself, and have kept another one in the cache that was computed again:
+under a cache without a limit a share is too low by at most twice this. A smaller cache also loses what they take of it.
+"""
 _BATCH_PROMPTS = 256
 _BATCH_BYTES = 512 * 1024  # what was read a moment ago is still in the core's cache when it is cut
 _BATCH_PIECES = 65_536
@@ -45,16 +51,22 @@ class Told:
 
 
 class Collector:
-    """Grows the columns of a log. What its first request says of, a time or content, every other must say of too."""
+    """Grows the columns of a log. Where its first request has a time every other must, and content is of one kind.
+
+    Requests whose content is not known may stand among others: while they are few, of which MOST_UNKNOWN decides, they
+    are taken to share nothing; beyond that nothing is said of what any prompt shares.
+    """
 
     def __init__(self, cutter: Cutter | None, store: SymbolStore | None = None) -> None:
         self._cutter = cutter
         self._tree = TreeBuilder(store)
-        self._first: Entry | None = None
+        self._timed: bool | None = None
+        self._kind: type[Prompt | Blocks | Segments] | None = None  # of the content, once there was any
         self._at_s, self._took_s = Column("d", _NAN), Column("d", _NAN)
         self._input, self._output = Column("i", UNKNOWN), Column("i", UNKNOWN)
         self._line, self._node = array("q"), array("i")
-        self._text_size, self._answer_bytes = array("q"), Column("q", UNKNOWN)  # of content as text
+        self._text_size, self._answer_bytes = Column("q", UNKNOWN), Column("q", UNKNOWN)
+        self._sized = 0  # rows in the column of text sizes, which are known once the text is cut
         self._session, self._tenant, self._adapter, self._schema = (NameColumn() for _ in range(4))
         self._asked = AskedFor()
         self._prompts: list[Prompt] = []
@@ -76,14 +88,14 @@ class Collector:
     def traffic(self, told: Told) -> Traffic:
         """All that was taken, in order of arrival."""
         self._flush()
-        tree = None if self._first is None or self._first.content is None else self._tree.finished()
         inputs, outputs, grain = self._input.taken(), self._output.taken(), told.grain
         sizes = self._sizes(inputs)
         if sizes is not None:
             grain = sizes.grain
-            tree = sizes.in_tokens(tree) if tree else None
             inputs, outputs = sizes.inputs(), sizes.outputs(outputs)
-        notes = sizes.notes if sizes else ()
+        tree, unknown = self._grown(inputs, sizes)
+        grain = None if tree is None else grain
+        notes = (*(sizes.notes if sizes else ()), *unknown)
         del sizes
         at_s, order, late = _in_order(self._at_s.taken())
         return Traffic(
@@ -110,11 +122,13 @@ class Collector:
 
     def _checked(self, entry: Entry) -> int:
         """The size of the entry's text in bytes, 0 for other content. Raises Broken."""
-        first, size = self._first or entry, 0
-        if (entry.at_s is None) != (first.at_s is None):
-            raise _unlike_the_first("time", lacking=entry.at_s is None)
-        if type(entry.content) is not type(first.content):
-            raise _unlike_the_first("content", lacking=entry.content is None)
+        timed, kind, size = entry.at_s is not None, self._kind, 0
+        if self._timed not in (None, timed):
+            raise _unlike_the_first("time", lacking=not timed)
+        if entry.content is not None:
+            kind = type(entry.content)
+            if self._kind not in (None, kind):
+                raise _unlike_the_first("content", lacking=False)
         if entry.input_tokens is not None:
             in_range("input tokens", entry.input_tokens, least=1, most=MOST_TOKENS)
         elif not isinstance(entry.content, Prompt):
@@ -125,7 +139,7 @@ class Collector:
             in_range("time taken", entry.took_s, least=0, most=MOST_TOOK_S)
         if isinstance(entry.content, Prompt) and not (size := size_of(entry.content)):
             raise Broken("an empty prompt", seen="no text", expected="a prompt")
-        self._first = first
+        self._timed, self._kind = timed, kind
         return size
 
     def _append(self, line: int, entry: Entry) -> None:
@@ -140,8 +154,7 @@ class Collector:
         self._adapter.append(entry.adapter)
         self._schema.append(entry.schema)
         self._asked.count(entry)
-        if isinstance(entry.content, Prompt):
-            self._answer_bytes.append(entry.answer_bytes)
+        self._answer_bytes.append(entry.answer_bytes)
 
     def _take(self, row: int, content: Content, input_tokens: int, size: int) -> None:
         """Content, of `size` bytes if it is text, waits until there is enough of it to work on at once."""
@@ -163,7 +176,10 @@ class Collector:
         if self._prompts:
             self._cutter = self._cutter or _by_bytes()
             cuts = self._cutter.cut(self._prompts)
-            self._text_size.extend(int(cut.ends[-1]) if len(cut.ends) else 0 for cut in cuts)
+            for row, cut in zip(self._waiting, cuts, strict=True):
+                self._size_up_to(row)
+                self._text_size.append(int(cut.ends[-1]) if len(cut.ends) else 0)
+                self._sized += 1
             self._text_bytes += self._prompt_bytes
             self._prompts, self._prompt_bytes = [], 0
         else:
@@ -172,22 +188,62 @@ class Collector:
             self._node[row] = self._tree.add(cut.chain, cut.ends)
         self._waiting = []
 
+    def _size_up_to(self, row: int) -> None:
+        """Rows before this one that are in no column of text sizes yet had no text."""
+        for _ in range(self._sized, row):
+            self._text_size.append(None)
+        self._sized = row
+
     def _sizes(self, counted: NDArray[np.int32]) -> TextSizes | None:
         """What content as text comes to in tokens; None for content of another kind."""
-        if self._cutter is None or self._first is None or not isinstance(self._first.content, Prompt):
+        if self._cutter is None or self._kind is not Prompt:
             return None
+        self._size_up_to(len(self))
         return TextSizes(
             cutter=self._cutter,
-            of_prompts=as_column(self._text_size),
+            of_prompts=self._text_size.taken(),
             of_answers=self._answer_bytes.taken(),
             prompt_bytes=self._text_bytes,
             counted=counted,
         )
 
+    def _grown(
+        self, inputs: NDArray[np.int32], sizes: TextSizes | None
+    ) -> tuple[PromptTree | None, tuple[Caveat, ...]]:
+        """The tree of all prompts in tokens, none where many are of unknown content, and the doubt about those."""
+        if self._kind is None:
+            return None, ()
+        unknown = np.flatnonzero(as_column(self._node) == UNKNOWN)
+        share = float(inputs[unknown].sum(dtype=np.int64) / inputs.sum(dtype=np.int64)) if len(unknown) else 0.0
+        if share > MOST_UNKNOWN:
+            self._node = array("i", [UNKNOWN]) * len(self)
+            return None, (_partly_unknown(len(unknown), len(self), share),)
+        ratio = sizes.bytes_per_token if sizes and sizes.cutter.by == "bytes" else 1.0
+        for row in unknown.tolist():
+            self._node[row] = self._tree.add([like_no_other(row)], [max(1, round(int(inputs[row]) * ratio))])
+        tree = self._tree.finished()
+        notes = (_partly_unknown(len(unknown), len(self), share),) if len(unknown) else ()
+        return sizes.in_tokens(tree) if sizes else tree, notes
+
 
 def _unlike_the_first(what: str, *, lacking: bool) -> Broken:
     message = f"no {what}" if lacking else f"a {what} of another kind than the log's first request"
     return Broken(message, seen="nothing" if lacking else "another kind", expected="what the log's first request has")
+
+
+def _partly_unknown(count: int, of: int, share: float) -> Caveat:
+    among = f"{count:,} of {of:,} requests, with {share:.2%} of prompt tokens, say nothing of their content"
+    if share > MOST_UNKNOWN:
+        text = (
+            f"{among}: what prompts share is left open for all of them, and what ruins sharing is said of the others. "
+            "Profile those with content in a log of their own."
+        )
+    else:
+        text = (
+            f"{among}: they were taken to share nothing, so what is shared may be more, not less; without a limit to "
+            f"the cache by at most {2 * share:.2%} of prompt tokens."
+        )
+    return Caveat(code="content_partly_unknown", text=text)
 
 
 def _by_bytes() -> Cutter:

@@ -35,7 +35,8 @@ def _bytes(text: str) -> int:
 class TextSizes:
     """The sizes of a log's prompts in the cutter's unit, and of its answers in bytes, one row a request.
 
-    `counted` are the prompts' tokens as the source counts them, or UNKNOWN. `prompt_bytes` is all prompts' text.
+    `counted` are the prompts' tokens as the source counts them, or UNKNOWN; `of_prompts` is UNKNOWN where the text is,
+    and `counted` is then known. `prompt_bytes` is all prompts' text.
     """
 
     cutter: Cutter
@@ -46,8 +47,13 @@ class TextSizes:
 
     @property
     def measured_on(self) -> int:
-        """How many requests say how many tokens their prompt has."""
-        return int(np.count_nonzero(self.counted != UNKNOWN))
+        """How many requests say how many tokens the text of their prompt has."""
+        return int(np.count_nonzero(self._measured))
+
+    @property
+    def _measured(self) -> NDArray[np.bool_]:
+        both: NDArray[np.bool_] = (self.counted != UNKNOWN) & (self.of_prompts != UNKNOWN)
+        return both
 
     @cached_property
     def bytes_per_token(self) -> float:
@@ -57,7 +63,7 @@ class TextSizes:
         hidden prompt) do not move it while they hold less than half of the bytes.
         """
         if self.cutter.by == "tokens":
-            tokens = int(self.of_prompts.sum())
+            tokens = int(self.of_prompts[self.of_prompts != UNKNOWN].sum())
             return self.prompt_bytes / tokens if tokens else ASSUMED_BYTES_PER_TOKEN
         ratios, weights = self._ratios
         if not len(ratios):
@@ -67,7 +73,7 @@ class TextSizes:
     @property
     def _ratios(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Bytes a token of each request that says its tokens, in order, and its bytes."""
-        known = self.counted != UNKNOWN
+        known = self._measured
         bytes_, tokens = self.of_prompts[known], self.counted[known]
         ratios = bytes_ / tokens
         order = np.argsort(ratios, kind="stable")
