@@ -15,12 +15,25 @@ from typing import Any
 KNOWN = Path(__file__).parent.parent / "src" / "unmoor" / "engines" / "surface" / "known"
 
 
+# vLLM's switches from 0.33 on: --no-enable-x, which it takes, is not shown beside --enable-x and --disable-x.
+PAIRED = "EnableDisableAction"
+
+
+def spellings(option: dict[str, Any]) -> list[str]:
+    """What stands for the option on a command line, what the parser takes without showing it too."""
+    shown: list[str] = option["flags"]
+    if option["cls"] != PAIRED:
+        return shown
+    hidden = [f"--no-{shown[0].removeprefix('--')}"]
+    return [*shown, *(flag for flag in hidden if flag not in shown)]
+
+
 def kept(captured: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """What a surface keeps of each option; what stands on the command line by its place alone is no option."""
     options = {}
     for name, option in captured.items():
         if option["flags"]:
-            options[name] = {"flags": option["flags"], "default": str(option["default"])}
+            options[name] = {"flags": spellings(option), "default": str(option["default"])}
             if option["choices"] is not None:
                 options[name]["choices"] = [str(choice) for choice in option["choices"]]
     return options
