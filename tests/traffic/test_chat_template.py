@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -48,10 +49,16 @@ def test_loops_can_be_left_and_what_the_model_says_can_be_marked() -> None:
     assert rendered(source) == "12"
 
 
+IMAGE = "\ufffc" + hashlib.blake2b(b'{"type":"image_url"}', digest_size=6).hexdigest()
+
+
 def test_text_parts_are_one_text_and_no_content_is_none_of_it() -> None:
     source = "{% for m in messages %}[{{ m.content }}]{% endfor %}"
     parts = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]
-    assert rendered(source, {"role": "user", "content": parts}, {"role": "assistant", "content": None}) == "[a\nb][]"
+    assert (
+        rendered(source, {"role": "user", "content": parts}, {"role": "assistant", "content": None})
+        == f"[a\n{IMAGE}\nb][]"
+    )
 
 
 @pytest.mark.parametrize(

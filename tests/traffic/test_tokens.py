@@ -65,6 +65,18 @@ def test_what_a_template_refuses_is_counted_without_it_and_that_is_said() -> Non
     assert [(note.code, "refused 1 prompt:" in note.text) for note in cutter.notes] == [("template_refused", True)]
 
 
+def test_that_a_template_was_told_one_day_for_all_prompts_is_said_where_it_asks() -> None:
+    dated = tokenizer_cutter(words(), template="{{ strftime_now('%d %b %Y') }} w1", where="t")
+    assert len(dated.notes) == 0  # nothing was rendered
+    one, other = dated.cut([prompt(("user", "w1")), prompt(("user", "w2"))])
+    assert one.chain.tolist() == other.chain.tolist()
+    assert [(note.code, "01 January 2026" in note.text) for note in dated.notes] == [("template_day", True)]
+    unused = "{% if day %}{{ strftime_now('%Y') }}{% endif %}w1"
+    plain = tokenizer_cutter(words(), template=unused, where="t")
+    plain.cut([prompt(("user", "w1"))])
+    assert plain.notes == ()
+
+
 @pytest.fixture(scope="module")
 def bpe() -> Tokenizer:
     """A byte-level BPE, as current models have it, that adds a first token by itself."""
@@ -100,6 +112,16 @@ def test_what_is_shared_is_the_common_tokens_of_the_models_own_encoding(
     place = same.index(False) if False in same else len(same)
     agree = [a == b for a, b in zip(cuts[0].chain.tolist(), cuts[1].chain.tolist(), strict=False)]
     assert agree == [n < place for n in range(len(same))]
+
+
+def test_prompts_that_differ_in_an_image_are_different_through_a_template_too(bpe: Tokenizer) -> None:
+    def seen(url: str) -> dict[str, object]:
+        image = {"type": "image_url", "image_url": {"url": url}}
+        return {"model": "m", "messages": [{"role": "user", "content": [image, {"type": "text", "text": "w1 w2"}]}]}
+
+    log = "\n".join(json.dumps(seen(url)) for url in ("one", "other", "one")).encode()
+    traffic = read_traffic(log, where="log", cutter=tokenizer_cutter(bpe.to_str().encode(), template=MARKED, where="t"))
+    assert traffic.node[0] == traffic.node[2] != traffic.node[1]
 
 
 def test_a_completions_prompt_has_the_tokens_that_the_tokenizer_adds(bpe: Tokenizer) -> None:

@@ -10,7 +10,7 @@ from unmoor.traffic.breakers import Watch
 from unmoor.traffic.readers.contract import Cutter
 
 WINDOW_BYTES = 4 * 2**20
-"""Text that is looked at: enough to see a habit, in a few seconds at most. `unmoor profile` looks at eight times that."""
+"""Text that is looked at: enough to see a habit, in seconds. `unmoor profile` looks at eight times as much."""
 
 
 def mend_first(

@@ -56,7 +56,7 @@ def open_plan(path: Path) -> tuple[Plan, str]:
 
 
 def open_workload(plan: Plan, *, base: Path) -> Workload:
-    """The plan's traffic to replay or simulate: its file's, or what its description stands for. Raises as `plan_log`."""
+    """The plan's traffic, to be replayed: its file's, or what its description stands for. Raises as `plan_log`."""
     if plan.traffic.synthetic is not None:
         return synthesise(plan.traffic.synthetic)
     return workload_of(plan_log(plan, base=base))

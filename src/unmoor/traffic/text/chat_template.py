@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from datetime import date
@@ -19,6 +20,9 @@ from unmoor.traffic.entry import Prompt
 
 ONE_DAY = date(2026, 1, 1)
 """What a template that asks for the day is told: the same for every prompt, as within one day of traffic."""
+
+
+_OBJECT = "\ufffc"  # Unicode's own character for an object among text
 
 
 class _Refused(Exception):  # noqa: N818 - a template's own word for messages that it does not take
@@ -43,17 +47,24 @@ class ChatTemplate:
     ) -> None:
         """Raises UsageError for a template that is none. `special` are its named tokens (`bos_token`, ...).
 
-        `with_tools` is the model's other template, for prompts that offer tools; `day` is what the clock shows.
+        `with_tools` is the model's other template, for prompts that offer tools; `day` is what the clock shows, and
+        `told_the_day` whether a prompt was rendered with it.
         """
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
         )
-        environment.globals.update(raise_exception=_refuse, strftime_now=day.strftime)
+        environment.globals.update(raise_exception=_refuse, strftime_now=self._day_as)
+        self._day = day
+        self.told_the_day = False
         environment.filters["tojson"] = _to_json
         self._special = dict(special)
         self.writes_tools = "tools" in (source if with_tools is None else with_tools)
         self._template = _read(environment, source, where)
         self._with_tools = self._template if with_tools is None else _read(environment, with_tools, where)
+
+    def _day_as(self, form: str) -> str:
+        self.told_the_day = True
+        return self._day.strftime(form)
 
     def text(self, prompt: Prompt) -> str | None:
         """The prompt as the model is given it, up to where its answer begins; None where the template refuses it."""
@@ -95,7 +106,15 @@ def _taken(message: Mapping[str, object]) -> dict[str, object]:
 def _plain(content: object) -> object:
     if not isinstance(content, list):
         return "" if content is None else content
-    return "\n".join(str(part["text"]) for part in content if isinstance(part, dict) and "text" in part)
+    return "\n".join(_piece(part) for part in content)
+
+
+def _piece(part: object) -> str:
+    """A part's text; of an image, a sound or a file a hash, so that prompts with different ones are different."""
+    text = part.get("text") if isinstance(part, dict) else part
+    if isinstance(text, str):
+        return text
+    return f"{_OBJECT}{hashlib.blake2b(msgspec.json.encode(part), digest_size=6).hexdigest()}"
 
 
 def _called(call: object) -> object:

@@ -14,7 +14,7 @@ from unmoor.core.evidence import Caveat
 from unmoor.traffic.entry import Prompt
 from unmoor.traffic.readers.contract import Cut
 from unmoor.traffic.splitmix import GOLDEN, mixed
-from unmoor.traffic.text.chat_template import ChatTemplate
+from unmoor.traffic.text.chat_template import ONE_DAY, ChatTemplate
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -35,8 +35,17 @@ class TokenCutter:
 
     @property
     def notes(self) -> Sequence[Caveat]:
-        """Whether prompts were counted without the model's chat template, or without their tools."""
-        return (*self._untold_tools(), *self._untemplated())
+        """Whether prompts were counted without the model's chat template or their tools, or with one day for all."""
+        return (*self._untold_tools(), *self._untemplated(), *self._one_day())
+
+    def _one_day(self) -> Sequence[Caveat]:
+        if self._template is None or not self._template.told_the_day:
+            return ()
+        text = (
+            f"The chat template writes the day, and was told {ONE_DAY:%d %B %Y} for every prompt: within a day nothing "
+            "else is shared by that; prompts of different days would share only what stands before it."
+        )
+        return (Caveat(code="template_day", text=text),)
 
     def _untold_tools(self) -> Sequence[Caveat]:
         if not self._without_tools:
