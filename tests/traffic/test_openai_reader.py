@@ -355,3 +355,30 @@ def test_a_prompt_that_quotes_the_mark_is_a_prompt() -> None:
     said = [{"role": "user", "content": "What does redacted-by-litellm mean?"}]
     _, (entry,) = read(LITELLM | {"messages": said})
     assert isinstance(entry.content, Prompt)
+
+
+def test_a_list_of_prompts_is_one_line_however_many_of_them_are_broken() -> None:
+    fine, partly = {"model": "m", "prompt": ["a", "b"]}, {"model": "m", "prompt": ["", "c", "", "d", ""]}
+    wholly = {"model": "m", "prompt": ["", "", ""]}
+    content = "\n".join(map(json.dumps, [fine, partly, fine, fine, wholly, fine])).encode()
+    traffic = read_traffic(content, where="log", cutter=BytesCutter(b"key"))
+    assert (len(traffic), traffic.skipped_lines) == (10, 2)
+    assert traffic.line.tolist() == [1, 1, 2, 2, 3, 3, 4, 4, 6, 6]
+    assert traffic.skipped == (
+        "line 2: an empty prompt (seen no text)",
+        "line 5: an empty prompt (seen no text)",
+    )
+    (told,) = [caveat.text for caveat in traffic.caveats if caveat.code == "lines_skipped"]
+    assert told.startswith(
+        "2 of 6 lines were broken and skipped, 1 of them in part, whose other prompts were read; the"
+    )
+
+
+@pytest.mark.parametrize(("most_broken", "passes"), [(None, False), (0, False), (1, True)])
+def test_a_line_that_is_broken_in_part_counts_as_broken(most_broken: int | None, *, passes: bool) -> None:
+    content = json.dumps({"model": "m", "prompt": ["a", "", "b"]}).encode()
+    if passes:
+        assert len(read_traffic(content, where="log", cutter=BytesCutter(b"key"), most_broken=most_broken)) == 2
+    else:
+        with pytest.raises(TrafficError, match="an empty prompt"):
+            read_traffic(content, where="log", cutter=BytesCutter(b"key"), most_broken=most_broken)

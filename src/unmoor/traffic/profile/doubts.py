@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unmoor.core.evidence import Caveat
-from unmoor.traffic.log import Grain, Traffic
+from unmoor.traffic.log import Traffic
 from unmoor.traffic.profile.question import Question
 
 _FEW_CUT, _SHARE_CUT = 20, 0.05
@@ -22,7 +22,7 @@ def once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
 def doubts_of(traffic: Traffic, question: Question) -> tuple[Caveat, ...]:
     """What is not known of the log, or was assumed: its grain, its times, lengths and models, a replica's speed."""
     return (
-        *_of_grain(traffic.grain),
+        *_of_grain(traffic),
         *_of_times(traffic),
         *_of_lengths(traffic),
         *_of_cuts(traffic),
@@ -39,8 +39,11 @@ def of_part(traffic: Traffic, simulated: Traffic) -> tuple[Caveat, ...]:
     return _caveat("simulated_part", text)
 
 
-def _of_grain(grain: Grain | None) -> tuple[Caveat, ...]:
+def _of_grain(traffic: Traffic) -> tuple[Caveat, ...]:
+    grain = traffic.grain
     if grain is None:
+        if any(caveat.code == "content_partly_unknown" for caveat in traffic.caveats):
+            return ()
         return _caveat("content_unknown", "The source says nothing of content: prefix overlap is unknown, not zero.")
     if grain.by == "bytes":
         how = "" if grain.ratio_measured else "; --tokenizer counts tokens"

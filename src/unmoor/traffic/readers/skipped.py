@@ -30,26 +30,39 @@ class Places(Protocol):
 
 
 class Skipped:
-    """Broken records, up to `most`: by default 10, or 1 % of all records where that is more."""
+    """Broken records, up to `most`: by default 10, or 1 % of all records where that is more.
+
+    A record of several requests is broken once, whether all of them are or some.
+    """
 
     def __init__(self, most: int | None, records: Places) -> None:
         self._most = most
         self._records = records
         self._first: list[tuple[int, Broken]] = []
         self.count = 0
-        self._good = 0
-        self._last = 0
+        self._good = self._partly = 0
+        self._last_good = self._last_broken = 0
 
     def taken(self, number: int) -> None:
-        """Counts record `number` as good: it held a request, or several in a row."""
-        if number != self._last:
+        """Counts record `number` as good: it held a request, or several in a row, none of which was broken."""
+        if number == self._last_good:
+            return
+        self._last_good = number
+        if number == self._last_broken:
+            self._partly += 1
+        else:
             self._good += 1
-            self._last = number
 
     def add(self, number: int, broken: Broken) -> None:
         """Counts record `number` as broken. Raises TrafficError where that is hopeless, and for a header."""
         if isinstance(broken, Unreadable):
             raise self.error_of(number, broken)
+        if number == self._last_broken:
+            return
+        self._last_broken = number
+        if number == self._last_good:
+            self._good -= 1
+            self._partly += 1
         self.count += 1
         if len(self._first) < _REMEMBERED:
             self._first.append((number, broken))
@@ -59,7 +72,7 @@ class Skipped:
     def check(self) -> None:
         """Raises TrafficError where more records were broken than may be, and where most were and nobody allowed it."""
         most = self.count > self._good and self._most is None
-        if self.count and (self.count > self._allowed or most or not self._good):
+        if self.count and (self.count > self._allowed or most or not self._good + self._partly):
             raise self._too_many()
 
     @property
@@ -68,7 +81,10 @@ class Skipped:
         if not self.count:
             return ()
         were = "was" if self.count == 1 else "were"
-        text = f"{self.count:,} of {self._read:,} lines {were} broken and skipped; the first is {self.shown[0]}."
+        partly = f", {self._partly:,} of them in part, whose other prompts were read" if self._partly else ""
+        text = (
+            f"{self.count:,} of {self._read:,} lines {were} broken and skipped{partly}; the first is {self.shown[0]}."
+        )
         return (Caveat(code="lines_skipped", text=text),)
 
     @property
