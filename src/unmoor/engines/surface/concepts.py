@@ -324,6 +324,7 @@ ADAPTER: Mapping[str, str] = {
     "layer_replication": "layers of the base model repeated",
     "activated_lora": "active only after certain tokens",
     "qalora": "QALoRA",
+    "gguf_adapter": "an adapter in GGUF",
     "peft_safetensors": "the usual folder: adapter_config.json and safetensors",
 }
 """Features of adapters: keys of `Surface.adapter`."""

@@ -111,7 +111,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Trait(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How an engine behaves in one respect, as one of a few words that can be compared ("lower_first").
 
-    No `value`: there is none, as a bound that an engine does not have. `says` is the sentence for people; `flag` what changes it.
+    No `value`: there is none, as a bound that an engine does not have. `says` is the sentence for people; `flag` is
+    what changes it.
     """
 
     source: str
