@@ -90,6 +90,40 @@ def test_the_hit_rate_at_its_block_size_and_multiples_is_the_log_s_own_at_every_
             assert own.at(kv_tokens) == its.at(kv_tokens)
 
 
+def own_figures(traffic: Traffic, kv_tokens: Sequence[int]) -> TrafficReport:
+    """Everything that is said of it by its own blocks, but its origin and names."""
+    return msgspec.structs.replace(
+        profile_log(traffic, Question(kv_tokens=kv_tokens, replicas=(2,))), **dict.fromkeys(CHANGED)
+    )
+
+
+@given(PROMPTS, st.integers(1, 8), st.integers(1, 3), st.integers(1, 400), st.sampled_from(("tokens", "blocks")))
+def test_a_fingerprints_fingerprint_has_the_same_figures(
+    prompts: list[Prompt], size: int, times: int, kv_tokens: int, told_apart_by: str
+) -> None:
+    log = traffic_of_prompts(prompts, breakers=(BreakerShare(what="tools_order", share_lost=0.5, gain=0.25),))
+    if told_apart_by == "blocks":
+        log = quantised(log, size)
+    once = read_back(file_of(log, block_tokens=size))
+    twice = read_back(file_of(once, key=OTHER_KEY, block_tokens=size))
+    assert own_figures(twice, (kv_tokens,)) == own_figures(once, (kv_tokens,))
+    assert twice.breakers == once.breakers == log.breakers
+    coarser = read_back(file_of(once, block_tokens=size * times))
+    assert own_figures(coarser, (kv_tokens,)) == own_figures(
+        read_back(file_of(log, block_tokens=size * times)), (kv_tokens,)
+    )
+
+
+def test_a_fingerprint_from_before_it_said_so_goes_by_the_rule_of_its_log() -> None:
+    log = traffic_of_prompts([(1,) * 40, (1,) * 20 + (2,) * 9])
+    for made, whole in ((log, True), (quantised(log, 16), False)):
+        older = file_of(made, block_tokens=16).replace(b',"whole_blocks":%s' % str(whole).lower().encode(), b"")
+        assert b"whole_blocks" not in older
+        body = older[: older.rindex(b'{"sha256"')]
+        signed = body + b'{"sha256":"%s"}\n' % hashlib.sha256(body).hexdigest().encode()
+        assert read_back(signed).whole_blocks == whole
+
+
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=8).map(sorted))
 def test_times_come_back_to_the_microsecond(arrivals: list[float]) -> None:
     at_s = np.array(arrivals) - arrivals[0]

@@ -54,7 +54,7 @@ def write(
     `key` (16 to 64 bytes) is what names are hashed with (BLAKE2b): a random one that nobody keeps, unless two
     fingerprints are to be compared. It is in no output. `block_tokens` is how finely prompts are told apart in it, 16
     or the log's own grain where that is coarser by default. `breakers` are those found; those that `traffic` carries
-    unless given. Same log, key and block size: same bytes.
+    unless given. Same log, key and block size: same bytes. A fingerprint's fingerprint has the same figures.
 
     Raises UsageError for a key that is too short or too long, and for blocks finer than the log tells content apart,
     before the first chunk is asked for.
@@ -114,6 +114,7 @@ def _header(traffic: Traffic, coarse: Traffic, hashed: _Hashed, breakers: tuple[
         caveats=tuple(dict.fromkeys(caveat.code for caveat in traffic.caveats)),
         columns=Row.__struct_fields__,
         made_by={"verb": "unmoor profile --fingerprint"},
+        whole_blocks=traffic.whole_blocks or coarse.grain != traffic.grain,
     )
 
 

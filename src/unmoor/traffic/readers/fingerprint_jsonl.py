@@ -37,9 +37,11 @@ Schema = Annotated[str, Meta(pattern="^[a-z_]{1,20}:[0-9a-f]{16}$")]
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line. `grain` and `format` are those of the log behind it; `log` is a keyed hash of its fingerprint.
+    """The first line. `grain` and `format` are those of the log behind it.
 
     `block_tokens`, `grain` None and `nodes` 0 where the log says nothing of content. `caveats` are codes.
+    `whole_blocks` is whether its blocks go by an engine's rule, as `Traffic.whole_blocks`; files without it are of logs
+    that were no fingerprints themselves, where that follows from `grain`.
     """
 
     unmoor_fingerprint: int
@@ -54,6 +56,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     caveats: tuple[str, ...]
     columns: tuple[str, ...]
     made_by: dict[str, Any]
+    whole_blocks: bool | None = None
 
 
 class Node(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -152,11 +155,12 @@ class _Reader:
         if self._header is None or self._sum is None:
             raise _damaged("the fingerprint ends early", seen=f"{self._rows:,} requests and no sum after them")
         header = self._header
+        cut_anew = header.grain is not None and header.grain != self.grain
         return Carried(
             features=header.features,
             breakers=header.breakers,
             skipped_lines=header.skipped_lines,
-            whole_blocks=header.grain is not None and header.grain != self.grain,
+            whole_blocks=cut_anew if header.whole_blocks is None else header.whole_blocks,
         )
 
     def _read(self, line: bytes) -> tuple[Entry, ...]:
