@@ -154,6 +154,20 @@ def test_prompts_that_differ_in_an_image_are_different() -> None:
     assert [caveat.text[:9] for caveat in traffic.caveats if caveat.code == "beyond_text"] == ["3 records"]
 
 
+def test_an_images_tokens_are_counted_where_usage_says_and_only_there() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    asked = {"model": "m", "messages": [{"role": "user", "content": [image, {"type": "text", "text": "What is it?"}]}]}
+    usage = {"usage": {"prompt_tokens": 1105, "completion_tokens": 3}}
+    traffic, _ = read({"request": asked, "response": usage}, {"request": asked, "response": usage})
+    assert traffic.input_tokens.tolist() == [1105, 1105]
+    unsaid, _ = read({"request": asked}, {"request": asked})
+    assert max(unsaid.input_tokens.tolist()) < 20
+    for seen in (traffic, unsaid):
+        (told,) = [caveat.text for caveat in seen.caveats if caveat.code == "beyond_text"]
+        assert told.startswith("2 records with images, sounds or files")
+        assert "tokens count only where usage says" in told
+
+
 def test_litellms_logging_payload_names_its_team_its_parameters_and_its_clock() -> None:
     payload = LITELLM | {"startTime": 1796029200.25, "endTime": 1796029202.5, "team_id": None, "session_id": ""}
     payload |= {"metadata": {"user_api_key_team_alias": "blue", "user_api_key_hash": "x"}}

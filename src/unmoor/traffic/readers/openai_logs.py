@@ -182,7 +182,7 @@ class _Reader:
             (
                 self._bodies.beyond_text,
                 "beyond_text",
-                "{} with more than text: images, sounds and files count as a hash of them.",
+                "{} with images, sounds or files: a hash stands for each, and its tokens count only where usage says.",
             ),
         )
         told = (
