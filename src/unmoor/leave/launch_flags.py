@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,5 +19,5 @@ class LaunchFlags:
     given: Mapping[str, str]
     concepts: Mapping[str, str]
     unknown: tuple[str, ...] = ()
-    env: Mapping[str, str] = {}
+    env: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
