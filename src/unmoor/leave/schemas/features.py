@@ -1,0 +1,262 @@
+"""Which features a JSON schema uses, and where: each place by its JSON pointer, with properties numbered, not named."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+MOST_BYTES = 1 << 20
+MOST_DEPTH = 64
+MOST_NODES = 20_000
+MOST_TARGETS = 500
+MOST_ALIKE = 3
+"""So many places of one feature are tried; the others behave like them."""
+
+Schema = Mapping[str, Any]
+Path = tuple[str | int, ...]
+
+FORMATS = frozenset(
+    (
+        *("email", "date", "time", "date-time", "duration", "ipv4", "ipv6", "hostname", "uuid", "uri", "uri-reference"),
+        *("uri-template", "json-pointer", "relative-json-pointer"),
+    )
+)
+"""Formats of JSON Schema 2020-12 that grammar libraries know."""
+
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions")
+_LISTS = ("anyOf", "oneOf", "prefixItems")
+_ALONE = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems")
+# What stands under not, if, contains, propertyNames, dependentSchemas and an allOf of several means something only
+# together with what is around it: it is part of that keyword, and is tried with it.
+
+_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_LENGTHS = ("minLength", "maxLength")
+_ONE_KEYWORD = (
+    *("not", "dependentRequired", "dependentSchemas", "contains", "anyOf", "oneOf", "multipleOf", "patternProperties"),
+    *("propertyNames", "enum", "const", "prefixItems", "unevaluatedProperties", "unevaluatedItems"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FeaturePlace:
+    """One feature at one place. `keywords` are those of `node` that make it; `at` names no property."""
+
+    feature: str
+    at: str
+    keywords: tuple[str, ...]
+    node: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a schema uses.
+
+    `places` are the first `MOST_ALIKE` of each feature, `count` how many there are of each, further names in it among
+    them ("patternProperties_combined"). `too_large` says why it was not looked at; empty where it was.
+    """
+
+    places: tuple[FeaturePlace, ...] = ()
+    count: Mapping[str, int] = field(default_factory=dict)
+    too_large: str = ""
+
+
+def features_of(schema: object) -> Features:
+    """The features of `schema`, which may be anything that JSON can be. Bounded in size, depth and places."""
+    fault = too_large(schema)
+    if fault:
+        return Features((), {}, fault)
+    places: list[FeaturePlace] = []
+    count: dict[str, int] = {}
+    recursive = _recursive(schema)
+    for node, path, at in schemas_in(schema):
+        for feature, keywords in _features_of_node(node):
+            _keep(FeaturePlace(feature, at, keywords, node), places, count)
+        if path in recursive:
+            _keep(FeaturePlace("recursion", at, ("$ref",), node), places, count)
+    return Features(tuple(places), count)
+
+
+def too_large(schema: object) -> str:
+    """Why this is not looked at, in words without any of its text; empty where it can be."""
+    waiting: list[tuple[object, int]] = [(schema, 0)]
+    seen = 0
+    while waiting:
+        part, depth = waiting.pop()
+        seen += 1
+        if depth > MOST_DEPTH:
+            return f"it is nested more than {MOST_DEPTH} deep"
+        if seen > MOST_NODES * 10:
+            return f"it has more than {MOST_NODES * 10} values"
+        if isinstance(part, dict):
+            waiting.extend((inner, depth + 1) for inner in part.values())
+        elif isinstance(part, list):
+            waiting.extend((inner, depth + 1) for inner in part)
+    if (size := len(msgspec.json.encode(schema))) > MOST_BYTES:
+        return f"it has {size} bytes, and at most {MOST_BYTES} are tried"
+    return ""
+
+
+def schemas_in(schema: object) -> Iterator[tuple[Schema, Path, str]]:
+    """Every schema in `schema`, from the outside in, with its path and its numbered JSON pointer."""
+    waiting: deque[tuple[object, Path, str]] = deque([(schema, (), "")])
+    seen = 0
+    while waiting and seen < MOST_NODES:
+        node, path, at = waiting.popleft()
+        if not isinstance(node, dict):
+            continue
+        seen += 1
+        yield node, path, at
+        for name in _BY_NAME:
+            if isinstance(named := node.get(name), dict):
+                waiting += [
+                    (inner, (*path, name, key), f"{at}/{name}/{number}")
+                    for number, (key, inner) in enumerate(named.items())
+                ]
+        for name in _LISTS:
+            if isinstance(listed := node.get(name), list):
+                waiting += [
+                    (inner, (*path, name, number), f"{at}/{name}/{number}") for number, inner in enumerate(listed)
+                ]
+        waiting += [(node[name], (*path, name), f"{at}/{name}") for name in _ALONE if isinstance(node.get(name), dict)]
+        if isinstance(one := node.get("allOf"), list) and len(one) == 1:
+            waiting.append((one[0], (*path, "allOf", 0), f"{at}/allOf/0"))
+
+
+def _keep(place: FeaturePlace, places: list[FeaturePlace], count: dict[str, int]) -> None:
+    known = count[place.feature] = count.get(place.feature, 0) + 1
+    if known <= MOST_ALIKE and place.keywords:
+        places.append(place)
+
+
+def _features_of_node(node: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each feature of this schema alone; without keywords: only for the count."""
+    for keyword in _ONE_KEYWORD:
+        if keyword in node:
+            yield keyword, (keyword,)
+    if node.get("uniqueItems") is True:
+        yield "uniqueItems", ("uniqueItems",)
+    if "if" in node and ("then" in node or "else" in node):
+        yield "if_then_else", ("if", "then", "else")
+    if isinstance(several := node.get("allOf"), list) and len(several) > 1:
+        yield "allOf", ("allOf",)
+    if "$ref" in node:
+        yield "ref", ("$ref",)
+    if is_nullable(node):
+        yield "nullable", ("type",)
+    yield from _bounds(node)
+    yield from _text(node)
+    yield from _object(node)
+
+
+def is_nullable(node: Schema) -> bool:
+    """Whether the schema takes null beside something else."""
+    kinds = node.get("type")
+    if isinstance(kinds, list):
+        return "null" in kinds and len(kinds) > 1
+    return isinstance(kinds, str) and kinds != "null" and node.get("nullable") is True
+
+
+def types_of(node: Schema) -> tuple[str, ...]:
+    """The types that a schema names; empty where it names none."""
+    kinds = node.get("type")
+    return (kinds,) if isinstance(kinds, str) else tuple(filter(_is_text, kinds)) if isinstance(kinds, list) else ()
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _present(node: Schema, *names: str) -> tuple[str, ...]:
+    return tuple(name for name in names if name in node)
+
+
+def _bounds(node: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if numbers := _present(node, *_NUMBERS):
+        kinds = types_of(node)
+        yield "integer_bounds" if "integer" in kinds and "number" not in kinds else "number_bounds", numbers
+    for feature, names in (("items_bounds", ("minItems", "maxItems")),
+                           ("properties_bounds", ("minProperties", "maxProperties"))):  # fmt: skip
+        if found := _present(node, *names):
+            yield feature, found
+
+
+def _text(node: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
+    lengths = _present(node, *_LENGTHS)
+    if "pattern" in node:
+        yield "pattern", ("pattern",)
+    if "format" in node:
+        known = isinstance(node["format"], str) and node["format"] in FORMATS
+        yield "format" if known else "format_unknown", ("format",)
+    if lengths:
+        yield "pattern_with_length" if _present(node, "pattern", "format") else "length_bounds", lengths
+
+
+def _object(node: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
+    properties = node.get("properties")
+    named = properties if isinstance(properties, dict) else {}
+    if named or "object" in types_of(node):
+        if "additionalProperties" not in node and named:
+            yield "additionalProperties_absent", ("additionalProperties",)
+        elif node.get("additionalProperties") is False:
+            yield "additionalProperties_false", ("additionalProperties",)
+    if len(named) > 1:
+        yield "property_order", ()
+    required = node.get("required")
+    if named and isinstance(required, list) and any(isinstance(one, str) and one not in named for one in required):
+        yield "required_undeclared", ("required",)
+    patterns = node.get("patternProperties")
+    if isinstance(patterns, dict) and (named or len(patterns) > 1):
+        yield "patternProperties_combined", ()
+    if "propertyNames" in node and _present(node, "properties", "patternProperties", "unevaluatedProperties"):
+        yield "propertyNames_combined", ()
+
+
+def pointer(ref: object) -> Path | None:
+    """The path that a reference within the schema leads along; None for any other reference."""
+    if not isinstance(ref, str) or not (ref == "#" or ref.startswith("#/")):
+        return None
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in ref[1:].split("/")[1:])
+
+
+def resolve(root: object, path: Path) -> object:
+    """What stands at `path`; None where nothing does."""
+    at: Any = root
+    for step in path:
+        if isinstance(at, list):
+            at = at[int(step)] if str(step).isascii() and str(step).isdigit() and int(step) < len(at) else None
+        else:
+            at = at.get(step) if isinstance(at, dict) else None
+    return at
+
+
+def _recursive(schema: object) -> frozenset[Path]:
+    """The paths of the references that lead back to where they stand."""
+    leads: dict[Path, Path] = {}
+    for node, path, _ in schemas_in(schema):
+        target = pointer(node.get("$ref"))
+        if target is not None:
+            leads[path] = target
+    targets = set(leads.values())
+    edges: dict[Path, set[Path]] = {target: set() for target in targets}
+    for path, target in leads.items():
+        for end in range(len(path) + 1):
+            if (outer := tuple(map(str, path[:end]))) in targets:
+                edges[outer].add(target)
+    on_cycle = {target for target in targets if _returns(target, edges)} if len(targets) <= MOST_TARGETS else targets
+    return frozenset(path for path, target in leads.items() if target in on_cycle)
+
+
+def _returns(start: Path, edges: Mapping[Path, set[Path]]) -> bool:
+    waiting, seen = list(edges[start]), set[Path]()
+    while waiting:
+        at = waiting.pop()
+        if at == start:
+            return True
+        if at not in seen:
+            seen.add(at)
+            waiting.extend(edges[at])
+    return False
