@@ -16,6 +16,7 @@ DELIMITERS = (",", ";", "\t")
 _QUOTE = '"'
 _QUOTED = re.compile(r'"[^"]*"')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_DIGITS = frozenset(bytes([digit]) for digit in b"0123456789")
 _SPREADSHEET = re.compile(rb'"?sep=.?"?\s*')  # how Excel is told the delimiter, in a line before the header
 
 
@@ -62,9 +63,10 @@ class Header:
         None too for the line by which a spreadsheet is told the delimiter. Raises Unreadable where the first row is no
         header, and Broken for a row of another number of columns.
         """
-        if _SPREADSHEET.fullmatch(record):
-            return None
-        record = record.removeprefix(_BYTE_ORDER_MARK)  # of files that were put one behind another
+        if record[:1] not in _DIGITS:
+            record = record.removeprefix(_BYTE_ORDER_MARK)  # of files that were put one behind another
+            if _SPREADSHEET.fullmatch(record):
+                return None
         if not self._columns:
             self._take(record)
             return None

@@ -16,6 +16,7 @@ _OTHER: dict[Mark, Mark] = {".": ",", ",": "."}
 # Marks that only ever group; spaces may be the no-break ones that typesetting has.
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:([ \u00a0\u2009\u202f'\u2019_])\d{3})(?:\1\d{3})*(?:[.,]\d*)?")
 _SEPARATORS = re.compile(r"[ \u00a0\u2009\u202f'\u2019_]")
+_POINTED = re.compile(r"\d+(?:\.\d*)?")
 _MARKED = re.compile(r"(?=.*\d)[-+]?\d*(?:[.,]\d*)+")
 _ONE_GROUP = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}")
 _GROUPS = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*(?:(?!\1)[.,]\d*)?")
@@ -44,6 +45,8 @@ class Numerals:
         `whole`: it must be a whole number, in a file whose fields are `parted_by` that. Raises Broken for one that can
         be read in two ways, and for one that contradicts those before it.
         """
+        if text.isdecimal() or (self.mark == "." and _POINTED.fullmatch(text)):
+            return text
         if _GROUPED.fullmatch(text):
             text = _SEPARATORS.sub("", text)
         if not _MARKED.fullmatch(text):
