@@ -1,0 +1,62 @@
+"""`unmoor check-model`: which engines load a checkpoint and its adapters on which hardware, from their headers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+LOST = 3
+"""The exit code where something is lost, as of `unmoor move check`."""
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command("check-model")
+@click.argument("model", type=_PATH)
+@click.option(
+    "--engine", "engines", metavar="ENGINE[@VERSION]", multiple=True, help="Repeatable; every known one unless given."
+)
+@click.option(
+    "--hardware",
+    metavar="NAME",
+    multiple=True,
+    help="A device (h200) or a kind of hardware; repeatable; all unless given.",
+)
+@click.option("--adapter", "adapters", type=_PATH, metavar="DIR", multiple=True, help="Adapters for it; repeatable.")
+@click.option("--strict", is_flag=True, help="Refuse a version whose surface is not known.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/check-model.md).")
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    model: Path,
+    engines: tuple[str, ...],
+    hardware: tuple[str, ...],
+    adapters: tuple[Path, ...],
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Say which engines load MODEL on which hardware: natively, with a fallback, or not; and what a move would need.
+
+    MODEL is a checkpoint's folder, or a GGUF file. Headers and configuration are read; nothing is loaded.
+    Exit code 0: nothing lost; 3: something is (docs/reference/check-model.md says what counts).
+    """
+    from unmoor.engines.surface.concepts import HARDWARE
+    from unmoor.engines.surface.load import known_surfaces, surface
+    from unmoor.leave.adapters.read import read_adapters
+    from unmoor.leave.check_model import check_model
+    from unmoor.leave.checkpoint.devices import hardware_kind
+    from unmoor.leave.checkpoint.read import read_checkpoint
+    from unmoor.leave.checks.registry import kinds
+    from unmoor.report.model_json import to_json
+    from unmoor.report.model_text import render
+
+    surfaces = [surface(one, where="--engine", strict=strict) for one in engines or known_surfaces()]
+    places = list(dict.fromkeys(hardware_kind(one, where="--hardware") for one in hardware)) or list(HARDWARE)
+    checkpoint = read_checkpoint(model)
+    found = [one for path in adapters for one in read_adapters(path)]
+    report = check_model(checkpoint, found, surfaces, places, all_wanted=bool(engines))
+    click.echo(to_json(report) if as_json else render(report, kinds()))
+    if report.lost:
+        context.exit(LOST)

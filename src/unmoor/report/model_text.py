@@ -1,0 +1,140 @@
+"""A check of a model as plain text: what it is, one line for each engine and kind of hardware, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from unmoor.core.plural import plural
+from unmoor.engines.surface.concepts import ADAPTER, CHECKPOINT, HARDWARE
+from unmoor.leave.adapters.adapter import Adapter
+from unmoor.leave.adapters.support import AdapterVerdict
+from unmoor.leave.check_model import ModelReport
+from unmoor.leave.checkpoint.bounded import shown
+from unmoor.leave.checkpoint.checkpoint import Checkpoint
+from unmoor.leave.checkpoint.support import Verdict
+from unmoor.leave.finding import Finding, Kind
+from unmoor.report.layout import heading, wrapped
+
+_GB, _MB = 1e9, 1e6
+_ADAPTERS_SHOWN = 20
+_SERVES = {
+    "native": "serves it",
+    "needs_flag": "serves it when told to",
+    "varies": "serves it for some models",
+    "ignored": "loads it and disregards a part",
+    "refused": "refuses it",
+    "unknown": "unknown",
+}
+
+
+def render(report: ModelReport, kinds: Mapping[str, Kind]) -> str:
+    """The whole report, 100 columns wide, without colour."""
+    lines = [*_model(report.checkpoint), ""]
+    lines += [line for sentence in report.lost for line in wrapped(sentence, "  LOST: ")] or ["  Nothing is lost."]
+    if not report.broken:
+        lines += ["", heading("What loads it"), *_verdicts(report.verdicts)]
+    if report.adapters:
+        lines += ["", heading("Adapters"), *_adapters(report.adapters, report.adapter_verdicts)]
+    if report.findings:
+        lines += ["", heading(f"Findings: {len(report.findings)}")]
+        lines += [line for finding in report.findings for line in _finding(finding, kinds[finding.kind])]
+    if report.caveats:
+        lines += ["", heading("Doubts"), *(line for one in report.caveats for line in wrapped(one.text, "  ! "))]
+    lines += ["", "Read from headers, configuration and engines' surfaces; nothing was loaded. --json has the sources."]
+    return "\n".join(lines)
+
+
+def _model(one: Checkpoint) -> Iterator[str]:
+    files = plural(one.shards, "file")
+    yield f"{one.path} ({one.container}, {files} read, {_size(one.weight_bytes)})"
+    context = f", context {one.context_tokens:,} tokens" if one.context_tokens else ""
+    yield from wrapped(
+        f"{shown(one.architecture) or 'not said'}, {one.dtype or 'type not said'}{context}", "  model      "
+    )
+    yield from wrapped(_quantisation(one), "  weights    ")
+    if one.quantisation.kv_cache:
+        scales = f"{one.kv_scale_tensors} scales" if one.kv_scale_tensors else "no scales"
+        yield f"  KV cache   {shown(one.quantisation.kv_cache)}, {scales}"
+    yield from wrapped(_tokens(one), "  tokens     ")
+    if one.remote_code:
+        yield from wrapped(f"wants to run {', '.join(shown(name) for name in one.remote_code)}", "  code       ")
+
+
+def _quantisation(one: Checkpoint) -> str:
+    found = one.quantisation
+    parts = [CHECKPOINT.get(found.scheme, f"{shown(found.scheme)}, which no surface knows")]
+    if found.method or found.said_in:
+        parts.append(f"{shown(found.method) or 'by names and types'} ({found.said_in})")
+    if found.group_size:
+        parts.append(f"groups of {found.group_size}")
+    parts += [word for word, there in (("desc_act", found.desc_act), ("asymmetric", found.sym is False)) if there]
+    types = ", ".join(f"{count} × {shown(dtype)}" for dtype, count in one.tensors.items())
+    return "; ".join(parts) + (f"; tensors: {types}" if types else "")
+
+
+def _tokens(one: Checkpoint) -> str:
+    template = f"chat template in {one.chat_template_from}" if one.chat_template is not None else "no chat template"
+    begins = f"begins with {shown(one.bos_token)}" if one.bos_token else "no mark at the beginning"
+    ends = {file: ", ".join(str(number) for number in ids) for file, ids in one.eos_in.items()}
+    if len(set(ends.values())) <= 1:
+        said = f"ends with {next(iter(ends.values()))}" if ends else "no mark at the end"
+    else:
+        said = "ends differ: " + "; ".join(f"{ids} ({file})" for file, ids in ends.items())
+    return f"{template}; {begins}; {said}" + ("" if one.has_tokenizer else "; no tokenizer")
+
+
+def _verdicts(found: Sequence[Verdict]) -> Iterator[str]:
+    """One line a verdict; what is unknown of an engine on one line of its own."""
+    width = max((len(_engine(one)) for one in found), default=0)
+    place = max((len(HARDWARE[one.hardware]) for one in found), default=0)
+    unknown: dict[str, list[str]] = {}
+    for one in found:
+        if one.loads == "unknown" and len(found) > 1:
+            unknown.setdefault(_engine(one), []).append(HARDWARE[one.hardware])
+            continue
+        first = f"  {_engine(one):<{width}}  {HARDWARE[one.hardware]:<{place}}  {one.loads:<8}  "
+        yield from wrapped(_why(one), first)
+    for engine, places in unknown.items():
+        yield from wrapped(", ".join(places), f"  {engine:<{width}}  unknown on ")
+
+
+def _engine(one: Verdict | AdapterVerdict) -> str:
+    return f"{one.title} {one.version}"
+
+
+def _why(one: Verdict) -> str:
+    ways = " or ".join("the original weights" if way == "none" else CHECKPOINT[way].split(",")[0] for way in one.ways)
+    return "; ".join((*one.notes, *([f"native there: {ways}"] if ways else [])))
+
+
+def _adapters(adapters: Sequence[Adapter], verdicts: Iterable[AdapterVerdict]) -> Iterator[str]:
+    by_name: dict[str, list[AdapterVerdict]] = {}
+    for one in verdicts:
+        by_name.setdefault(one.adapter, []).append(one)
+    for adapter in adapters[:_ADAPTERS_SHOWN]:
+        traits = ", ".join(
+            ADAPTER[trait] for trait in adapter.traits if trait in ADAPTER and trait != "peft_safetensors"
+        )
+        rank = "rank not said" if adapter.rank is None else f"rank {adapter.rank}"
+        alpha = "" if adapter.alpha is None else f", alpha {adapter.alpha:g}"
+        of = f", for {shown(adapter.base_model)}" if adapter.base_model else ""
+        yield from wrapped(f"{rank}{alpha}{of}{f'; {traits}' if traits else ''}", f"  {shown(adapter.name)}: ")
+        for one in by_name.get(adapter.name, []):
+            worst = [trait for trait in one.traits if trait.serves not in {"native", "unknown"}]
+            why = ", ".join(f"{ADAPTER[trait.trait]}{f' ({trait.note})' if trait.note else ''}" for trait in worst)
+            yield from wrapped(f"{_SERVES[one.serves]}{f': {why}' if why else ''}", f"    {_engine(one):<22}")
+    if len(adapters) > _ADAPTERS_SHOWN:
+        yield f"  and {len(adapters) - _ADAPTERS_SHOWN} more; --json has all"
+
+
+def _finding(finding: Finding, kind: Kind) -> Iterator[str]:
+    yield f"  {finding.kind} {finding.severity:<8}{kind.title}"
+    yield from wrapped(", ".join(finding.features), "      on      ")
+    yield from wrapped(finding.seen, "      seen    ")
+    yield from wrapped(finding.fix, "      fix     ")
+    for source in finding.sources[:2]:
+        yield from wrapped(source.cited(), "      source  ")
+
+
+def _size(count: int) -> str:
+    return f"{count / _GB:.2f} GB" if count >= _GB else f"{count / _MB:.1f} MB"
