@@ -13,11 +13,11 @@ from unmoor.core.evidence import Caveat
 from unmoor.traffic.entry import Prompt
 from unmoor.traffic.log import UNKNOWN, Grain
 from unmoor.traffic.readers.contract import Cutter
+from unmoor.traffic.token_ends import in_tokens
 from unmoor.traffic.tree import PromptTree
 
 _EVEN = 1.5
 _FEWEST_BYTES, _MOST_BYTES = 1.0, 8.0
-_ROWS = 1 << 16
 ASSUMED_BYTES_PER_TOKEN = 4.0
 """Where nothing in the log tells: English text in the vocabularies of current models is near it."""
 
@@ -116,15 +116,7 @@ class TextSizes:
 
     def in_tokens(self, tree: PromptTree) -> PromptTree:
         """The tree with its ends in tokens: rounded, and each above its parent's."""
-        if self.cutter.by == "tokens":
-            return tree
-        end, ratio = np.empty_like(tree.end), self.bytes_per_token
-        for start in range(0, len(end), _ROWS):
-            end[start : start + _ROWS] = np.rint(tree.end[start : start + _ROWS] / ratio)
-        parent = np.maximum(tree.parent, 0)
-        while len(low := np.flatnonzero(end[1:] <= end[parent[1:]]) + 1):
-            end[low] = end[parent[low]] + 1
-        return PromptTree(parent=tree.parent, end=end)
+        return tree if self.cutter.by == "tokens" else in_tokens(tree, self.bytes_per_token)
 
     def inputs(self) -> NDArray[np.int32]:
         """The prompts' tokens: the source's count where there is one, else the text's."""
