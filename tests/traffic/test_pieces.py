@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unmoor.traffic.entry import Part, Prompt
@@ -65,6 +65,54 @@ def test_many_prompts_are_cut_as_each_alone_is() -> None:
     many = [prompt("long" * (n * 997 % 40_000), f"{n}") for n in range(40)]  # more than is hashed at once
     cutter = BytesCutter(b"key")
     assert [made.chain.tolist() for made in cutter.cut(many)] == [cutter.cut([one])[0].chain.tolist() for one in many]
+
+
+openings = st.sampled_from(
+    [
+        *(
+            Part("system", "You are an assistant. " * repeats + end)
+            for repeats in (46, 47, 100)
+            for end in ("", "é", "!")
+        ),
+        Part("user", "You are an assistant. " * 47),
+        Part("system", "x" * (PIECE_BYTES * 20 - 8)),  # whole pieces with its role
+        Part("system", "y" * 2000 + "x" * 16),
+        Part("system", "z" * 2000 + "x" * 16),  # as long as the one before, with the same ending
+        Part("system", "w" * 100_000),
+        Part("system", "short"),
+    ]
+)
+offered = st.sampled_from([(), ("{}",), ('{"name": "a"}', "{}"), ("{" + " " * 2000 + "}",)])
+chats = st.builds(
+    lambda tools, opening, rest: Prompt(parts=(*opening, *(Part("user", text) for text in rest)), tools=tools),
+    offered,
+    st.lists(openings, max_size=2).map(tuple),
+    st.lists(st.text(max_size=100), max_size=3),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(chats, max_size=5), max_size=8))
+def test_prompts_that_begin_alike_are_cut_as_each_alone_is(batches: list[list[Prompt]]) -> None:
+    cutter = BytesCutter(b"key")
+    for batch in [*batches, *batches]:
+        for one, made in zip(batch, cutter.cut(batch), strict=True):
+            (alone,) = BytesCutter(b"key").cut([one])
+            assert made.chain.tolist() == alone.chain.tolist()
+            assert made.ends.tolist() == alone.ends.tolist()
+
+
+def test_more_openings_than_are_kept_are_cut_the_same() -> None:
+    many = [prompt(f"{number} " * 40_000, "and then") for number in range(40, 90)]  # 6 MB
+    cutter = BytesCutter(b"key")
+    rounds = [[made.chain.tolist() for made in cutter.cut(many)] for _ in range(3)]
+    assert rounds == [[BytesCutter(b"key").cut([one])[0].chain.tolist() for one in many]] * 3
+
+
+def test_an_opening_larger_than_all_that_is_kept_is_cut_the_same() -> None:
+    cutter, large = BytesCutter(b"key"), prompt("large" * 10**6, "and then")
+    first, second, third = (cutter.cut([large])[0].chain.tolist() for _ in range(3))
+    assert first == second == third
 
 
 @pytest.mark.parametrize("ending", [b"\0", b"\0" * 8, b"\0" * PIECE_BYTES])
