@@ -1,0 +1,60 @@
+"""What the surfaces of TensorRT-LLM and llama.cpp say where they differ most from the other engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from unmoor.engines.surface.load import surface
+
+LLAMA = surface("llama-cpp@11434", strict=True)
+
+
+def test_llama_ignores_fields_it_does_not_know_and_constraints_under_other_engines_names() -> None:
+    assert LLAMA.unknown_fields.value == "ignored"
+    assert LLAMA.errors["unknown_field"].status == 200
+    for field in ("guided_json", "structured_outputs", "regex", "repetition_penalty", "min_tokens", "stop_token_ids"):
+        assert field not in LLAMA.fields["chat"]
+    assert LLAMA.spellings["repetition_penalty"].path == "repeat_penalty"
+
+
+def test_llama_reads_response_format_in_chat_alone() -> None:
+    assert "response_format" not in LLAMA.fields["completions"]
+    assert LLAMA.spellings["json_schema"].endpoints == ("chat",)
+    assert "json_schema" in LLAMA.fields["completions"]
+
+
+@pytest.mark.parametrize("value", [0, -1, 40])
+def test_llama_takes_top_k_off_as_0_and_as_below_0(value: int) -> None:
+    assert LLAMA.domains["top_k"].takes(value)
+
+
+def test_llama_clamps_what_lies_outside_but_refuses_more_answers_than_slots() -> None:
+    assert not LLAMA.domains["temperature"].takes(-1)
+    assert LLAMA.domains["temperature"].outside == "clamped"
+    assert not LLAMA.domains["n"].takes(5)
+    assert LLAMA.domains["n"].outside == "refused"
+
+
+def test_llama_counts_one_choice_of_several_and_divides_its_context_among_slots() -> None:
+    assert LLAMA.traits["usage_with_n"].value == "one_choice"
+    assert LLAMA.traits["context_per_slot"].value == "yes"
+    assert LLAMA.traits["missing_temperature"].value == 0.8
+    assert LLAMA.traits["missing_max_tokens_completions"].value == "unlimited"
+
+
+def test_llama_loads_gguf_alone_and_says_what_its_converter_does_with_the_rest() -> None:
+    assert {one.value for name, one in LLAMA.checkpoint["gguf"].items() if name.startswith("nvidia")} == {"native"}
+    for scheme in LLAMA.checkpoint.keys() - {"gguf"}:
+        assert all(one.value == "refused" and "convert" in one.note for one in LLAMA.checkpoint[scheme].values())
+
+
+def test_llama_scales_rslora_adapters_too_weakly() -> None:
+    assert LLAMA.adapter["use_rslora"].value == "ignored"
+    assert LLAMA.adapter["rank_pattern"].value == "native"
+    assert LLAMA.adapter["alpha_pattern"].value == "ignored"
+
+
+def test_llama_has_no_metric_of_times_nor_of_its_cache() -> None:
+    for meaning in ("ttft", "e2e", "kv_use", "requests_done"):
+        assert LLAMA.metrics[meaning].names == ()
+    assert "without" in LLAMA.metrics["prompt_tokens"].note
