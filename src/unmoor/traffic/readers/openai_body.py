@@ -126,7 +126,7 @@ class Bodies:
         return Asked(
             sampling={name: _setting(name, value) for name in present.sampling if (value := body[name]) is not None},
             schema=schema_of(body, present.schema) if present.schema else None,
-            adapter=next((str(body[name]) for name in present.adapter if isinstance(body[name], str)), None),
+            adapter=_adapter(body, present.adapter) if present.adapter else None,
         )
 
     def _prompt(self, messages: Sequence[Tree], body: Tree) -> Prompt:
@@ -136,13 +136,13 @@ class Bodies:
         for message in messages:
             content = message.get("content")
             if isinstance(content, str) and len(message) == _ROLE_AND_CONTENT:
-                parts.append(Part(role=str(message.get("role", "")), text=content))
+                parts.append(Part(str(message.get("role", "")), content))
                 continue
             text, others = _text_of(message)
             beyond += others
             parts.append(Part(role=str(message.get("role") or message.get("type") or ""), text=text))
         self.beyond_text += beyond > 0
-        encoded = tuple(msgspec.json.encode(tool).decode() for tool in offered)
+        encoded = tuple(msgspec.json.encode(tool).decode() for tool in offered) if offered else ()
         return Prompt(parts=tuple(parts), tools=encoded, messages=messages, tool_objects=offered)
 
     def _listed(self, said: Sequence[object]) -> Iterator[Prompt | Blocks]:
@@ -167,6 +167,10 @@ def is_body(tree: object, *, named: bool = True) -> bool:
     return ("model" in tree or not named) and isinstance(tree.get("prompt", tree.get("input")), str | list)
 
 
+def _adapter(body: Tree, names: Sequence[str]) -> str | None:
+    return next((str(body[name]) for name in names if isinstance(body[name], str)), None)
+
+
 def _are_ids(said: object) -> TypeGuard[list[int]]:
     return isinstance(said, list) and bool(said) and all(type(item) is int for item in said)  # a bool is no token
 
@@ -188,7 +192,9 @@ def _offered(body: Tree) -> list[Any]:
 
 def tools_of(body: Tree) -> tuple[str, ...]:
     """The names of the tools that are offered."""
-    named = (tool.get("function") or tool for tool in _offered(body))
+    if not (offered := _offered(body)):
+        return ()
+    named = (tool.get("function") or tool for tool in offered)
     return tuple(str(tool["name"]) for tool in named if isinstance(tool, dict) and "name" in tool)
 
 

@@ -198,7 +198,7 @@ class _Reader:
     def read(self, record: bytes) -> tuple[Entry, ...]:
         tree = decoded(self._decoder, record, expected=EXPECTED)
         present = self._present(tree)
-        if any(_is_other(name, tree[name]) for name in present.calls) or _is_step(tree):
+        if (present.calls and any(_is_other(name, tree[name]) for name in present.calls)) or _is_step(tree):
             self._other_calls += 1
             return ()
         body = body_in(tree, named=False)
@@ -239,6 +239,8 @@ class _Reader:
             sampling=asked.sampling,
             answer_bytes=answer_bytes_of(answer) if alone and output_tokens is None else None,
         )
+        if alone and not isinstance(contents[0], Blocks):
+            return (entry,)
         return tuple(_with(entry, content) for content in contents)
 
     def _contents(self, tree: Tree, body: Tree, input_tokens: int | None) -> Sequence[Content]:
@@ -318,15 +320,19 @@ def _is_cut(content: Content) -> bool:
 
 def _owners(tree: Tree, body: Tree, present: _Present) -> Sequence[Tree]:
     """Who is named besides in the record itself: in its metadata, in the body's, and in the body."""
-    found = [object_in(tree[name]) for name in present.beside]
+    owners = [owner for name in present.beside if (owner := object_in(tree[name]))]
     if body is not tree:
-        found += [object_in(body.get("metadata")), {name: body[name] for name in _IN_BODIES if name in body}]
-    return [owner for owner in found if owner]
+        if metadata := object_in(body.get("metadata")):
+            owners.append(metadata)
+        if named := {name: body[name] for name in _IN_BODIES if name in body}:
+            owners.append(named)
+    return owners
 
 
 def _named(tree: Tree, present: Sequence[str], owners: Sequence[Tree], names: Sequence[str]) -> str | None:
-    found = _name(tree, present) if present else None
-    return found or next((name for owner in owners if (name := _name(owner, names)) is not None), None)
+    if present and (found := _name(tree, present)):
+        return found
+    return next((name for owner in owners if (name := _name(owner, names)) is not None), None) if owners else None
 
 
 def _with(entry: Entry, content: Content) -> Entry:
@@ -337,7 +343,10 @@ def _with(entry: Entry, content: Content) -> Entry:
 
 
 def _first(tree: Tree, names: Sequence[str]) -> object:
-    return next((tree[name] for name in names if isinstance(tree[name], str | int | float)), None)
+    for name in names:
+        if isinstance(value := tree[name], str | int | float):
+            return value
+    return None
 
 
 def _name(tree: Tree, names: Sequence[str]) -> str | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from unmoor.traffic.readers.lines import MOST_TOKENS, in_range
 from unmoor.traffic.readers.nested_json import object_in
@@ -15,12 +14,12 @@ USAGES = ("usage", "usageDetails")
 """The keys beside an answer under which tokens are counted."""
 _INPUTS = ("prompt_tokens", "input_tokens", "promptTokens")
 _OUTPUTS = ("completion_tokens", "output_tokens", "completionTokens")
+_INPUTS_OR_BARE, _OUTPUTS_OR_BARE = (*_INPUTS, "input"), (*_OUTPUTS, "output")
 _CACHED = frozenset(("cache_read_input_tokens", "cache_creation_input_tokens"))
 _LONGEST_NUMBER = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """One record's counts; each is None where it is not said, or is 0 as for a request that failed before it was read.
 
     Both raise Broken for a negative one.
@@ -33,7 +32,7 @@ class Usage:
     @property
     def input_tokens(self) -> int | None:
         """A prompt's tokens; Langfuse's `input` is without the cached ones, which stand beside it."""
-        count = _count(self.counts, _INPUTS if self.in_record else (*_INPUTS, "input"))
+        count = _count(self.counts, _INPUTS if self.in_record else _INPUTS_OR_BARE)
         if count is None or any(name in self.counts for name in _INPUTS):
             return count
         beside = (self.counts[name] for name in self.counts if name.startswith("input_") or name in _CACHED)
@@ -42,19 +41,22 @@ class Usage:
     @property
     def output_tokens(self) -> int | None:
         """An answer's tokens."""
-        return _count(self.counts, _OUTPUTS if self.in_record else (*_OUTPUTS, "output"))
+        return _count(self.counts, _OUTPUTS if self.in_record else _OUTPUTS_OR_BARE)
 
 
 def usage_of(record: Tree, answer: Tree, names: Sequence[str] = USAGES) -> Usage:
     """Where this record counts tokens; `names` are those of USAGES that it has."""
     found = object_in(answer.get("usage"))
-    found = found or next((beside for name in names if (beside := object_in(record.get(name)))), None)
+    if not found:
+        found = next((beside for name in names if (beside := object_in(record.get(name)))), None)
     return Usage(record, in_record=True) if found is None else Usage(found, in_record=False)
 
 
 def _count(counts: Tree, names: Sequence[str]) -> int | None:
     for name in names:
         value = counts.get(name)
+        if value is None:
+            continue
         if isinstance(value, str) and value.isdecimal() and len(value) < _LONGEST_NUMBER:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:

@@ -31,6 +31,8 @@ def is_redacted(body: Mapping[str, Any]) -> bool:
 
 def _says_so(message: object) -> bool:
     content = message.get("content", message.get("text")) if isinstance(message, dict) else message
+    if isinstance(content, str):
+        return content == REDACTED
     if isinstance(content, list):
         return any(isinstance(part, dict) and part.get("text") == REDACTED for part in content)
     return bool(content == REDACTED)
