@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -78,6 +78,43 @@ def fetch_model(model: str, yes: bool, form: str, as_json: bool) -> None:  # noq
     files = fetch(model, say=_say, ask=_asker(yes=yes), formats=formats)
     if as_json:
         _print({"name": files.name, "root": files.root, "formats": list(files.formats)})
+
+
+@command.command("surface")
+@click.argument("asked", metavar="[ENGINE[@VERSION]]", required=False)
+@click.option("--strict", is_flag=True, help="Refuse a version whose surface is not known.")
+@JSON
+def show_surface(asked: str | None, strict: bool, as_json: bool) -> None:  # noqa: FBT001 - click's
+    """Show what an engine takes, answers and is called by at a version, and where each statement comes from.
+
+    Without ENGINE, list the engines and versions that are known. A version that is not gets the nearest one's, with a
+    caveat. What a surface leaves out is unknown.
+    """
+    import msgspec
+
+    from unmoor.engines.surface.load import known_surfaces, surface
+    from unmoor.report.surface_text import render, render_known
+
+    if asked is not None:
+        shown = surface(asked, where="ENGINE", strict=strict)
+        click.echo(json.dumps(msgspec.to_builtins(shown)) if as_json else render(shown))
+        return
+    known = known_surfaces()
+    if as_json:
+        _print({"engines": [_versions(name, versions) for name, versions in known.items()]})
+    else:
+        click.echo(render_known(known))
+
+
+def _versions(name: str, versions: Sequence[str]) -> dict[str, Any]:
+    from unmoor.engines.surface.load import surface
+
+    shown = [surface(f"{name}@{version}") for version in versions]
+    return {
+        "engine": name,
+        "title": shown[-1].title,
+        "versions": [{"version": one.version, "as_of": one.as_of.isoformat()} for one in shown],
+    }
 
 
 def _list(*, as_json: bool) -> None:

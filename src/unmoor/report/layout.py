@@ -13,11 +13,19 @@ def heading(text: str) -> str:
     return f"── {text} {'─' * max(0, WIDTH - len(text) - 4)}"
 
 
-def wrapped(text: str, first: str) -> list[str]:
-    """`text` after `first`, wrapped so that it hangs under itself; `first` alone for an empty text."""
+def wrapped(text: str, first: str, *, at_hyphens: bool = True) -> list[str]:
+    """`text` after `first`, wrapped so that it hangs under itself; `first` alone for an empty text.
+
+    Without `at_hyphens` names of options stay whole.
+    """
     room = max(WIDTH, len(first) + 24)
     return textwrap.wrap(
-        text, room, initial_indent=first, subsequent_indent=" " * len(first), break_long_words=False
+        text,
+        room,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=at_hyphens,
     ) or [first.rstrip()]
 
 

@@ -103,6 +103,7 @@ TRAITS: Mapping[str, str] = {
     "telemetry": "whether it reports its use to its project by default: on, off",
     "error_shape": "nested {error: {...}}, flat {object: error, ...}, text {error: text}",
     "structured_backends": "what enforces schemas, in the order in which it is chosen",
+    "structured_fallback": "FEATURE>BACKEND ...: schemas with the feature go to that backend at once",
     "extra_properties": "properties that a schema does not name: blocked, accepted, varies",
 }
 """Behaviours: keys of `Surface.traits`."""

@@ -45,9 +45,10 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How one engine spells a concept in a request's body.
 
     `path` is dotted, from the body ("structured_outputs.regex"); empty where the engine has no such thing. `value`,
-    where given, is what stands there for the concept to hold ("regex" at `response_format.type`) and `payload` is
-    then where its content goes. `also` are further paths that mean the same, each with the content in it. `endpoints`
-    are those that take it. `needs` is the flag without which it is ignored or refused.
+    where given, is what stands there for the concept to hold: "regex" at `response_format.type`, or, in angle brackets,
+    a kind of value, as "<adapter>" for the name of an adapter. `payload` is then where its content goes. `also` are
+    further paths that mean the same, each with the content in it. `endpoints` are those that take it. `needs` is the
+    flag without which it is ignored or refused.
     """
 
     path: str
