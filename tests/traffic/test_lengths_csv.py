@@ -131,3 +131,17 @@ def test_a_header_that_comes_again_may_order_its_columns_otherwise() -> None:
     again = "output_tokens;took_s;input_tokens\n3;1,5;1.200\n"
     traffic = read("input_tokens,output_tokens\n10,2\n" + again + "took_s,input_tokens,output_tokens\n1.5,20,4\n")
     assert columns(traffic)[:2] == ([10, 1200, 20], [2, 3, 4])
+
+
+def test_a_spend_log_as_csv_says_how_long_requests_took_by_their_ends() -> None:
+    traffic = read(
+        "request_id,startTime,endTime,completionStartTime,prompt_tokens,completion_tokens,model,team_id\n"
+        "x,2026-11-30 09:00:00.5,2026-11-30 09:00:02.75,,300,20,m,blue\n"
+        "y,2026-11-30 09:00:01,,,40,3,m,blue\n"
+    )
+    assert traffic.arrival_s.tolist() == [0, 0.5]
+    assert traffic.took_s.tolist() == [2.25, pytest.approx(float("nan"), nan_ok=True)]
+    assert columns(traffic)[3] == ("blue",)
+    assert refused("input_tokens,output_tokens,start_time,end_time\n1,1,100,99\n").message == (
+        "'time taken' is out of range"
+    )

@@ -33,6 +33,7 @@ NAMES = {
         *("took_s", "e2e_s", "elapsed_s", "latency_s", "duration_s"),
         *("e2e_request_latency_seconds", "e2e_latency", "request_latency_seconds"),
     ),
+    "end": ("end_s", "end_time", "ended_at", "finished_at", "completed_at"),
     "session": ("session", "session_id", "conversation_id", "chat_id"),
     "tenant": ("tenant", "tenant_id", "team", "team_id", "customer"),
     "adapter": ("adapter", "lora", "lora_name"),
@@ -40,7 +41,7 @@ NAMES = {
 }
 """Each column and the names it goes by; spaces, underscores, hyphens and case make no difference."""
 
-_NUMBERS = ("took_s", "arrival", "input_tokens", "output_tokens")
+_NUMBERS = ("took_s", "arrival", "end", "input_tokens", "output_tokens")
 _EXPECTED = "input_tokens,output_tokens and, if known, arrival_s,took_s,session,tenant,adapter,model"
 
 
@@ -67,19 +68,31 @@ class _Reader:
             return ()
         if self._numerals.mark is None:
             self._numerals.learn(row.get(name, "") for name in _NUMBERS)
-        arrival = row.get("arrival", "")
+        at_s = self._time("arrival", row)
         return (
             Entry(
-                at_s=self._clock.seconds(self._numerals.plain("arrival", arrival)) if arrival else None,
+                at_s=at_s,
                 input_tokens=self._whole("input_tokens", row["input_tokens"], least=1),
                 output_tokens=self._whole("output_tokens", row["output_tokens"]) if row["output_tokens"] else None,
                 session=row.get("session") or None,
                 tenant=row.get("tenant") or None,
                 adapter=row.get("adapter") or None,
                 model=row.get("model") or None,
-                took_s=seconds_taken("took_s", self._numerals.plain("took_s", row.get("took_s", ""))),
+                took_s=self._took(row, at_s),
             ),
         )
+
+    def _time(self, name: str, row: dict[str, str]) -> float | None:
+        text = row.get(name, "")
+        return self._clock.seconds(self._numerals.plain(name, text)) if text else None
+
+    def _took(self, row: dict[str, str], at_s: float | None) -> float | None:
+        """What the row says, else from its arrival to its end."""
+        said = row.get("took_s", "")
+        if said or "end" not in row:
+            return seconds_taken("took_s", self._numerals.plain("took_s", said))
+        end_s = self._time("end", row)
+        return None if end_s is None or at_s is None else end_s - at_s
 
     def _whole(self, name: str, text: str, *, least: int = 0) -> int:
         if not text.isdecimal():
