@@ -23,6 +23,13 @@ def test_a_column_holds_what_was_appended_with_unknown_for_nothing(values: list[
     assert taken.tolist() == [UNKNOWN if value is None else value for value in values]
 
 
+def test_a_column_widens_for_a_number_that_needs_it() -> None:
+    column = Column("i", UNKNOWN)
+    for value in (None, 5, 2**31, None):
+        column.append(value)
+    assert column.taken().tolist() == [UNKNOWN, 5, 2**31, UNKNOWN]
+
+
 def test_a_column_without_a_known_value_takes_no_memory() -> None:
     column = Column("d", math.nan)
     for _ in range(1000):

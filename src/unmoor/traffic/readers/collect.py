@@ -51,7 +51,7 @@ class Told:
 
 
 class Collector:
-    """Grows the columns of a log. Where its first request has a time every other must, and content is of one kind.
+    """Grows the columns of a log. Either all its requests have a time or none, and content is of one kind.
 
     Requests whose content is not known may stand among others: while they are few, of which MOST_UNKNOWN decides, they
     are taken to share nothing; beyond that nothing is said of what any prompt shares.
@@ -64,8 +64,8 @@ class Collector:
         self._kind: type[Prompt | Blocks | Segments] | None = None  # of the content, once there was any
         self._at_s, self._took_s = Column("d", _NAN), Column("d", _NAN)
         self._input, self._output = Column("i", UNKNOWN), Column("i", UNKNOWN)
-        self._line, self._node = array("q"), array("i")
-        self._text_size, self._answer_bytes = Column("q", UNKNOWN), Column("q", UNKNOWN)
+        self._line, self._node = Column("i", UNKNOWN), array("i")
+        self._text_size, self._answer_bytes = Column("i", UNKNOWN), Column("i", UNKNOWN)
         self._sized = 0  # rows in the column of text sizes, which are known once the text is cut
         self._session, self._tenant, self._adapter, self._schema = (NameColumn() for _ in range(4))
         self._asked = AskedFor()
@@ -75,12 +75,16 @@ class Collector:
         self._waiting: list[int] = []  # rows whose content is not in the tree yet
 
     def __len__(self) -> int:
-        return len(self._line)
+        return len(self._node)
+
+    def expect(self, *, timed: bool | None) -> None:
+        """Says before the first request whether requests have a time; it decides itself where nobody knows (None)."""
+        self._timed = timed
 
     def add(self, line: int, entry: Entry) -> None:
-        """Takes one request. Raises Broken for one that contradicts the first, or cannot be."""
+        """Takes one request. Raises Broken for one that contradicts those before it, or cannot be."""
         size = self._checked(entry)
-        row = len(self._line)
+        row = len(self._node)
         self._append(line, entry)
         if entry.content is not None:
             self._take(row, entry.content, entry.input_tokens or 0, size)
@@ -104,7 +108,7 @@ class Collector:
             output_tokens=_sorted(outputs, order),
             took_s=_sorted(self._took_s.taken(), order),
             node=_sorted(as_column(self._node), order),
-            line=_sorted(as_column(self._line), order),
+            line=_sorted(self._line.taken(), order),
             session=_names(self._session, order),
             tenant=_names(self._tenant, order),
             adapter=_names(self._adapter, order),
@@ -227,8 +231,8 @@ class Collector:
 
 
 def _unlike_the_first(what: str, *, lacking: bool) -> Broken:
-    message = f"no {what}" if lacking else f"a {what} of another kind than the log's first request"
-    return Broken(message, seen="nothing" if lacking else "another kind", expected="what the log's first request has")
+    message = f"no {what}" if lacking else f"a {what} of another kind than the log's first requests"
+    return Broken(message, seen="nothing" if lacking else "another kind", expected="what the log's first requests have")
 
 
 def _partly_unknown(count: int, of: int, share: float) -> Caveat:

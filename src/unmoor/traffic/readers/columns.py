@@ -21,7 +21,7 @@ _DTYPES: dict[str, type[np.generic]] = {"d": np.float64, "q": np.int64, "i": np.
 
 
 class Column(Generic[_Number]):
-    """Numbers of one array type; a row without one holds `unknown`."""
+    """Numbers of one array type; a row without one holds `unknown`. Of "i" it becomes "q" where a number needs that."""
 
     def __init__(self, typecode: str, unknown: _Number) -> None:
         self._typecode = typecode
@@ -31,12 +31,16 @@ class Column(Generic[_Number]):
 
     def append(self, value: _Number | None) -> None:
         """One more row."""
-        if self._values:
-            self._values.append(self._unknown if value is None else value)
-        elif value is None:
+        if value is None and not self._values:
             self._before += 1
-        else:
+            return
+        if not self._values:
             self._values = array(self._typecode, [self._unknown]) * self._before
+        try:
+            self._values.append(self._unknown if value is None else value)
+        except OverflowError:
+            self._typecode = "q"
+            self._values = array(self._typecode, self._values)
             self._values.append(value)
 
     def taken(self) -> NDArray[Any]:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from unmoor.traffic.log import Names, Traffic
 from unmoor.traffic.reuse.parting import parting_later
-from unmoor.traffic.reuse.runs import NEVER, Runs, Whole, runs_of
-from unmoor.traffic.reuse.stack_distance import CacheRule, Reuses, reuses_of
+from unmoor.traffic.reuse.runs import NARROW, NEVER, Runs, Whole, runs_of
+from unmoor.traffic.reuse.stack_distance import CacheRule, Reuses, reused_blocks, reuses_of
 from unmoor.traffic.tree import PromptTree
 
 _AT_ONCE = 1 << 18
@@ -77,7 +77,7 @@ def ideal(traffic: Traffic, *, salt: Whole | None = None) -> ShareOf:
     size = traffic.grain.tokens
     return ShareOf(
         tokens=int((walk.runs.end - walk.runs.begin).sum()) / int(walk.lengths.sum()),
-        blocks=int(walk.reuses(trace_rule(size)).count.sum()) / int((-(-walk.lengths // size)).sum()),
+        blocks=walk.reused_blocks(trace_rule(size)) / int((-(-walk.lengths // size)).sum()),
     )
 
 
@@ -238,20 +238,33 @@ def curves_of(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walk:
-    """What requests share with those before them, at every depth; for each its length, and who ended where it does."""
+    """What requests share with those before them, at every depth; of each its length and where in the tree it ends."""
 
     runs: Runs
     lengths: Whole
-    same: NDArray[np.int32]
+    nodes: NDArray[np.int32]
+    salt: Whole | None
 
     def reuses(self, rule: CacheRule) -> Reuses:
         """The reused blocks, placed in the stack of a pool."""
-        return reuses_of(self.runs, self.lengths, self.same, rule)
+        return reuses_of(self.runs, self.lengths, self._same(rule), rule)
+
+    def reused_blocks(self, rule: CacheRule) -> int:
+        """How many blocks are reused, under a cache without a limit."""
+        return reused_blocks(self.runs, self.lengths, self._same(rule), rule)
+
+    def _same(self, rule: CacheRule) -> NDArray[np.int32]:
+        """Who ended where each request does, for a rule that asks."""
+        return same_before(self.nodes, self.salt) if rule.partial else np.empty(0, dtype=np.int32)
 
 
 def walked(tree: PromptTree, nodes: NDArray[np.int32], salt: Whole | None = None) -> Walk:
     """Requests that walk `tree` to `nodes`, one after another."""
-    return Walk(runs=runs_of(tree, nodes, salt), lengths=tree.end[nodes], same=same_before(nodes, salt))
+    runs = runs_of(tree, nodes, salt)
+    lengths: Whole = tree.end[nodes]
+    if int(tree.end.max()) < NARROW:
+        lengths = lengths.astype(np.int32)
+    return Walk(runs=runs, lengths=lengths, nodes=nodes, salt=salt)
 
 
 def _walked_later(tree: PromptTree, nodes: NDArray[np.int32], grain_tokens: int, salt: Whole | None) -> Walk:

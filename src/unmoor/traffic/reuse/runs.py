@@ -27,7 +27,7 @@ Column = NDArray[np.signedinteger[Any]]
 NEVER = -1
 """In place of a request: none."""
 
-_NARROW = 2**31
+NARROW = 2**31
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,11 +56,11 @@ def runs_of(tree: PromptTree, nodes: NDArray[np.int32], salt: Whole | None = Non
     """The runs of requests that walk `tree` to `nodes`, one after another; under different salts nothing is shared."""
     walk = _Walk(tree, heavy_paths(tree, nodes))
     if salt is None:
-        walk.over(np.arange(len(nodes)), nodes, np.zeros(len(nodes), dtype=np.int64))
+        walk.over(np.arange(len(nodes)), nodes, np.broadcast_to(np.int64(0), (len(nodes),)))
     else:
         order = np.argsort(salt, kind="stable")
         walk.over(order, nodes[order], salt[order])
-    return walk.runs(sort=salt is not None)
+    return walk.found(sort=salt is not None)
 
 
 def heavy_paths(tree: PromptTree, nodes: NDArray[np.int32]) -> HeavyPaths:
@@ -103,7 +103,7 @@ class _Walk:
     """The requests so far as stacks, one a heavy path; all stacks are linked lists in the same columns."""
 
     def __init__(self, tree: PromptTree, paths: HeavyPaths) -> None:
-        tokens = "i" if int(tree.end.max()) < _NARROW else "q"
+        tokens = "i" if int(tree.end.max()) < NARROW else "q"
         self._parent = tree.parent.data
         self._end = tree.end.data
         self._top = paths.top.data
@@ -150,13 +150,19 @@ class _Walk:
         by.append(row)
         left_at.append(leaves_at)
 
-    def runs(self, *, sort: bool) -> Runs:
+    def found(self, *, sort: bool) -> Runs:
         """What was found, in order, runs that continue over the end of a path joined. The walk is over then."""
-        row, begin, end, by = (np.frombuffer(column, dtype=column.typecode) for column in self._found)
+        del self._top, self._visits, self._newest, self._older, self._by, self._left_at
+        columns = [np.frombuffer(column, dtype=column.typecode) for column in self._found]
+        del self._found
         if sort:
-            order = np.argsort(row, kind="stable")
-            row, begin, end, by = row[order], begin[order], end[order], by[order]
+            order = np.argsort(columns[0], kind="stable")
+            for place, column in enumerate(columns):
+                columns[place] = column[order]
+        row, begin, end, by = columns
         starts = np.ones(len(row), dtype=np.bool_)
         starts[1:] = (row[1:] != row[:-1]) | (by[1:] != by[:-1])
+        if starts.all():
+            return Runs(row=row, begin=begin, end=end, by=by)
         last = np.append(starts[1:], True)[: len(row)]
         return Runs(row=row[starts], begin=begin[starts], end=end[last], by=by[starts])

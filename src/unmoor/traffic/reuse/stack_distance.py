@@ -56,18 +56,20 @@ def reuses_of(runs: Runs, lengths: Whole, same: Column, rule: CacheRule) -> Reus
     the requests up to q; so one sum over earlier runs with smaller predecessor serves.
     """
     size = rule.block_tokens
-    touched = _touched(runs, size)
-    blocks = lengths // size
-    if rule.partial:
-        touched = _with_partial(touched, lengths, same, size)
-        blocks = -(-lengths // size)
+    touched = _touched_by_rule(runs, lengths, same, rule)
+    blocks = -(-lengths // size) if rule.partial else lengths // size
     place = _since(touched, blocks)
     place += touched.first
-    stop = touched.stop
-    if rule.last_computed:
-        stop = np.minimum(stop, (np.maximum(lengths - 1, 0) // size).astype(np.int32)[touched.row])
-    count = stop - touched.first
-    return Reuses(row=touched.row, place=place, count=count, tokens=touched.tokens).of_rows(count > 0)
+    count = _served(touched, lengths, rule)
+    found = Reuses(row=touched.row, place=place, count=count, tokens=touched.tokens)
+    del touched, place
+    served = count > 0
+    return found if served.all() else found.of_rows(served)
+
+
+def reused_blocks(runs: Runs, lengths: Whole, same: Column, rule: CacheRule) -> int:
+    """How many blocks of all prompts a cache without a limit serves: the sum of the counts of `reuses_of`."""
+    return int(np.maximum(_served(_touched_by_rule(runs, lengths, same, rule), lengths, rule), 0).sum(dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,12 +83,28 @@ class _Touched:
     tokens: Column
 
 
+def _touched_by_rule(runs: Runs, lengths: Whole, same: Column, rule: CacheRule) -> _Touched:
+    touched = _touched(runs, rule.block_tokens)
+    return _with_partial(touched, lengths, same, rule.block_tokens) if rule.partial else touched
+
+
+def _served(touched: _Touched, lengths: Whole, rule: CacheRule) -> Column:
+    """How many blocks of each run may be served, or less than one where none may."""
+    if not rule.last_computed:
+        return touched.stop - touched.first
+    stop: Column = (np.maximum(lengths - 1, 0) // rule.block_tokens)[touched.row]
+    np.minimum(stop, touched.stop, out=stop)
+    stop -= touched.first
+    return stop
+
+
 def _touched(runs: Runs, size: int) -> _Touched:
     """The runs in full blocks: block k is shared as far as its last token is."""
     first, stop = runs.begin // size, runs.end // size
-    filled = np.flatnonzero(stop > first)
-    tokens = np.full(len(filled), size, dtype=np.int32)
-    return _Touched(row=runs.row[filled], first=first[filled], stop=stop[filled], by=runs.by[filled], tokens=tokens)
+    row, by, filled = runs.row, runs.by, stop > first
+    if not filled.all():
+        row, first, stop, by = row[filled], first[filled], stop[filled], by[filled]
+    return _Touched(row=row, first=first, stop=stop, by=by, tokens=np.broadcast_to(np.int32(size), row.shape))
 
 
 def _with_partial(touched: _Touched, lengths: Whole, same: Column, size: int) -> _Touched:
@@ -100,26 +118,31 @@ def _with_partial(touched: _Touched, lengths: Whole, same: Column, size: int) ->
     return _Touched(*(column[order] for column in columns))
 
 
-def _since(touched: _Touched, blocks: Whole) -> Whole:
+def _since(touched: _Touched, blocks: Whole) -> NDArray[np.int64]:
     """For each run, the blocks first touched between `by` and `row` that are not on the path of `by`."""
     count = touched.stop - touched.first
+    since = smaller_before(touched.by, count, keys=len(blocks))
     new = blocks.copy()  # those of a request's blocks that nobody had touched
     np.subtract.at(new, touched.row, count)
-    since = smaller_before(touched.by, count, keys=len(blocks))
-    since += _sums_before(new)[touched.row]
-    since -= _sums_before(blocks)[1:][touched.by]
+    del count
+    since += np.take(_sums_before(new), touched.row)
+    del new
+    since -= np.take(_sums_before(blocks)[1:], touched.by)
     return since
 
 
 _CHUNK = 1 << 16
+_CHUNKS = 64
+"""No more of them than that: each costs a sum over all keys."""
 
 
-def smaller_before(key: Column, weight: Column, *, keys: int, chunk: int = _CHUNK) -> Whole:
+def smaller_before(key: Column, weight: Column, *, keys: int, chunk: int | None = None) -> NDArray[np.int64]:
     """For each place i, the sum of the weights at places before i whose key is smaller than that at i.
 
     Keys are at least 0 and below `keys`. Chunk by chunk, so that memory stays at 8 bytes a key and 8 a place: what came
     in earlier chunks is summed by key, what came in the same is sorted out within it.
     """
+    chunk = chunk or max(_CHUNK, len(key) // _CHUNKS)
     owed = np.empty(len(key), dtype=np.int64)
     earlier = np.zeros(keys, dtype=np.int64)
     for start in range(0, len(key), chunk):
@@ -131,7 +154,7 @@ def smaller_before(key: Column, weight: Column, *, keys: int, chunk: int = _CHUN
     return owed
 
 
-def _smaller_within(key: Column, weight: Column) -> Whole:
+def _smaller_within(key: Column, weight: Column) -> NDArray[np.int64]:
     """The same of few places, in O(n log n) whole-array steps.
 
     A merge of all halves, quarters, ... at once: from the order of keys, places are parted by their highest bit, then
@@ -155,7 +178,7 @@ def _smaller_within(key: Column, weight: Column) -> Whole:
     return owed
 
 
-def _sums_before(column: NDArray[np.bool_] | Column) -> Whole:
+def _sums_before(column: NDArray[np.bool_] | Column) -> NDArray[np.int64]:
     """One longer than the column: at i, the sum of all before i."""
     sums = np.zeros(len(column) + 1, dtype=np.int64)
     np.cumsum(column, out=sums[1:])
