@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import unmoor
 from unmoor.cli.main import VERBS
+from unmoor.core.errors import UserError
 
 
 def called(*args: str) -> subprocess.CompletedProcess[str]:
@@ -19,6 +23,21 @@ def refused(*args: str) -> str:
     assert done.stderr.startswith("error: ")
     (hint,) = [line.removeprefix("  hint: ") for line in done.stderr.splitlines() if line.startswith("  hint: ")]
     return hint
+
+
+SOURCES = Path(unmoor.__file__).parent
+THE_USERS = {"UserError", *(error.__name__ for error in UserError.__subclasses__())}
+
+
+def test_every_error_of_ours_that_is_the_users_to_mend_has_a_hint() -> None:
+    calls = [
+        (f"{file.relative_to(SOURCES)}:{node.lineno}", {keyword.arg for keyword in node.keywords})
+        for file in sorted(SOURCES.rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in THE_USERS
+    ]
+    assert len(calls) > 50
+    assert [place for place, given in calls if not given & {"hint", None}] == []  # None: ** passes it on
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -52,10 +71,13 @@ def test_a_value_that_an_option_does_not_take_is_answered_with_what_it_takes(cal
         ("profile log another", "write unmoor profile [OPTIONS] LOG"),
         ("profile log --format", "`unmoor VERB --help` says what follows --format, if anything"),
         ("profile log --json=3", "`unmoor VERB --help` says what follows --json, if anything"),
-        ("engines instal", "known: fetch, install, list"),
         ("profil log", "did you mean 'profile'?"),
         ("engines install", "write unmoor engines install [OPTIONS] NAME"),
     ],
 )
 def test_any_other_mistake_in_a_call_has_its_hint(call: str, hint: str) -> None:
     assert refused(*call.split()) == hint
+
+
+def test_a_name_that_no_verb_of_a_group_has_is_answered_with_those_there_are() -> None:
+    assert refused("engines", "instal").startswith("known: fetch, install, list")

@@ -101,7 +101,13 @@ def _check(description: Path | None, twin: Path | None, of_twins: dict[str, floa
         )
     rate = of_twins["--rate"]
     if rate is not None and not (isfinite(rate) and rate > 0):
-        raise UsageError("no rate", where="--rate", seen=str(rate), expected="requests per second, above 0")
+        raise UsageError(
+            "no rate",
+            where="--rate",
+            seen=str(rate),
+            expected="requests per second, above 0",
+            hint="0.5 is one request in two seconds; without --rate the log's own times stay",
+        )
 
 
 def _described(path: Path) -> tuple[Workload, dict[str, Any]]:

@@ -249,6 +249,7 @@ def _script(text: str) -> Script:
             where="--script",
             seen=str(error),
             expected=f"a JSON object with any of: {', '.join(Script.__struct_fields__)}",
+            hint="its fields are those of `Script` in unmoor.fake.script, each with a default",
         ) from error
 
 

@@ -22,7 +22,13 @@ def profile(workload: Workload) -> TrafficProfile:
     Raises TrafficError for a workload without a request, of which nothing can be said.
     """
     if not workload.requests:
-        raise TrafficError("no request in it", where=workload.source, seen="nothing", expected="at least one request")
+        raise TrafficError(
+            "no request in it",
+            where=workload.source,
+            seen="nothing",
+            expected="at least one request",
+            hint="a longer stretch of the log, or another log",
+        )
     duration_s = workload.duration_s
     return TrafficProfile(
         requests=len(workload.requests),

@@ -57,6 +57,7 @@ def read_adapters(path: Path, *, where: str | None = None) -> tuple[Adapter, ...
         where=where,
         seen=str(path),
         expected=f"a folder with {CONFIG}, a folder of such folders, or a GGUF adapter",
+        hint="name the folder that the adapter was saved in",
     )
 
 

@@ -60,7 +60,13 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
     Raises TrafficError for a log without a request, of which nothing can be said.
     """
     if not len(traffic):
-        raise TrafficError("no request in it", where=traffic.source, seen="nothing", expected="at least one request")
+        raise TrafficError(
+            "no request in it",
+            where=traffic.source,
+            seen="nothing",
+            expected="at least one request",
+            hint="a longer stretch of the log, or another log",
+        )
     question = _by_its_blocks(question, traffic)
     salt = salt_by(traffic.adapter)
     curve: Curve = curves_of(traffic, salt=salt)
