@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from unmoor.engines.surface.load import known_surfaces, surface
 from unmoor.engines.surface.surface import Domain, Endpoint, Scalar, Source, Spelling, Statement, Surface
 from unmoor.leave.case import Case, Check, Hit, hit
@@ -161,7 +163,7 @@ def _known(case: Case, field: _Field, concept: str, rows: Rows) -> Iterator[Hit]
             features=[field.name],
             rows=rows,
             seen=f"`{field.path}` is {_fate(target)} on {target.title}.",
-            fix=f"`{field.path}` goes to {spelling.goes_to}.{_noted(spelling)}",
+            fix=f"`{field.path}` goes to {spelling.goes_to}{_noted(spelling)}.",
             sources=_sources(target, spelling, target.unknown_fields),
         )
     if spelling is not None and not spelling.absent and spelling.needs:
@@ -197,7 +199,7 @@ def _gone(case: Case, field: _Field, concept: str, rows: Rows, spelling: Spellin
         features=[field.name],
         rows=rows,
         seen=f"{target.title} has no such thing{where}: `{field.path}` is {_fate(target)}.",
-        fix=spelling.note or "Do without it, or do it outside the engine.",
+        fix=f"Do without it, or do it outside the engine{f' ({spelling.note})' if spelling.note else ''}.",
         sources=sources,
     )
 
@@ -301,7 +303,7 @@ def _outcome_of(domain: Domain) -> str:
 
 
 def _changed(domain: Domain) -> str:
-    return domain.note or "Send a value that it takes."
+    return f"Send a value that it takes{f' ({domain.note})' if domain.note else ''}."
 
 
 def _taken(domain: Domain) -> str:
@@ -310,8 +312,13 @@ def _taken(domain: Domain) -> str:
         return " or ".join(map(str, (*domain.only, *domain.also)))
     low = "" if domain.low is None else f"{'above' if domain.low_open else 'from'} {domain.low:g}"
     high = "" if domain.high is None else f"{'below' if domain.high_open else 'to'} {domain.high:g}"
-    besides = [str(value) for value in dict.fromkeys((*domain.also, *domain.off))]
+    listed = dict.fromkeys((*domain.also, *domain.off))
+    besides = [str(value) for value in listed if not _in_range(domain, value)]
     return " ".join(part for part in (low, high, f"and {', '.join(besides)}" if besides else "") if part) or "others"
+
+
+def _in_range(domain: Domain, value: Scalar) -> bool:
+    return domain.low is not None and msgspec.structs.replace(domain, also=(), off=(), only=()).takes(value)
 
 
 def _has(one: Surface, field: _Field) -> bool:
@@ -343,7 +350,7 @@ def _fate(one: Surface) -> str:
 
 
 def _noted(spelling: Spelling) -> str:
-    return f" {spelling.note}" if spelling.note else ""
+    return f" ({spelling.note})" if spelling.note else ""
 
 
 def _sources(one: Surface, *statements: Statement) -> tuple[Source, ...]:

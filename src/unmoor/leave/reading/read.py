@@ -37,9 +37,13 @@ class UseReader:
         self._models: Counter[str] = Counter()
         self.uses.models = self._models
         self._bodies = BodyReader(self.uses)
+        self._line = -1
 
     def watch(self, line: int, entry: Entry) -> None:
-        """Looks at one request."""
+        """Looks at one request; of a body with several prompts, which comes once for each, only the first time."""
+        if line == self._line:
+            return
+        self._line = line
         uses = self.uses
         uses.requests += 1
         if entry.model is not None:

@@ -238,6 +238,8 @@ class _Reader:
             tools=tools_of(body),
             sampling=asked.sampling,
             answer_bytes=answer_bytes_of(answer) if alone and output_tokens is None else None,
+            body=body or None,
+            answer=answer or None,
         )
         if alone and not isinstance(contents[0], Blocks):
             return (entry,)
