@@ -153,8 +153,8 @@ def test_rounding_to_tokens_leaves_every_node_above_its_parent() -> None:
     ("first", "second", "message"),
     [
         (entry(), entry(at_s=None), "no time"),
-        (entry(at_s=None), entry(at_s=3.0), "a time of another kind than the log's first request"),
-        (entry(said("a")), entry(Blocks([1], 16)), "a content of another kind than the log's first request"),
+        (entry(at_s=None), entry(at_s=3.0), "a time of another kind than the log's first requests"),
+        (entry(said("a")), entry(Blocks([1], 16)), "a content of another kind than the log's first requests"),
         (entry(said("a")), entry(input_tokens=None), "no input length"),
         (entry(said("a")), entry(said("")), "an empty prompt"),
         (entry(), entry(input_tokens=None), "no input length"),

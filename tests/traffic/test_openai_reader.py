@@ -396,3 +396,13 @@ def test_a_line_that_is_broken_in_part_counts_as_broken(most_broken: int | None,
     else:
         with pytest.raises(TrafficError, match="an empty prompt"):
             read_traffic(content, where="log", cutter=BytesCutter(b"key"), most_broken=most_broken)
+
+
+@pytest.mark.parametrize("odd", [0, 1, 30])
+@pytest.mark.parametrize("timed", [True, False])
+def test_most_of_the_first_requests_tell_whether_a_log_has_times(odd: int, *, timed: bool) -> None:
+    rows = [{"request": CHAT} | ({"timestamp": 1796029200 + n} if (n != odd) == timed else {}) for n in range(40)]
+    content = "\n".join(map(json.dumps, rows)).encode()
+    traffic = read_traffic(content, where="log", cutter=BytesCutter(b"key"))
+    assert (len(traffic), traffic.skipped_lines, traffic.timed) == (39, 1, timed)
+    assert traffic.skipped[0].startswith(f"line {odd + 1}: {'no time' if timed else 'a time of another kind'}")

@@ -52,6 +52,8 @@ def read_traffic(
     reading = _Reading(records, skipped, named(format_name, where=where) if format_name else None)
     collector = Collector(cutter, store)
     for number, entry in reading.entries():
+        if not len(collector):
+            collector.expect(timed=reading.timed)
         try:
             collector.add(number, entry)
         except Broken as broken:
@@ -75,6 +77,8 @@ class _Reading:
         self._format = record_format
         self._format_given = record_format is not None
         self._first_file = ""  # that told the format
+        self.timed: bool | None = None
+        """Whether most of the requests among the first records have a time; None where there is none among them."""
         self._no_logs: list[NotALogError] = []
         self._strange: list[tuple[str, int, bytes | Broken]] = []
         self._reader: RecordReader | None = None
@@ -134,6 +138,8 @@ class _Reading:
         if self._reader is None:
             self._reader = self._format.start()
         outcomes = [(number, _outcome(self._reader, record)) for number, record in head]
+        if self.timed is None:
+            self.timed = _mostly_timed(outcomes)
         if not self._records.several or any(isinstance(outcome, list) and outcome for _, outcome in outcomes):
             return outcomes
         if own is not None and own is not self._format:
@@ -217,6 +223,11 @@ def _outcome(reader: RecordReader, record: bytes | Broken) -> list[Entry] | Brok
         return broken
     except _ODD as error:
         return _odd(error)
+
+
+def _mostly_timed(outcomes: Sequence[tuple[int, list[Entry] | Broken]]) -> bool | None:
+    times = [entry.at_s is not None for _, outcome in outcomes if isinstance(outcome, list) for entry in outcome]
+    return 2 * sum(times) >= len(times) if times else None
 
 
 def _odd(error: Exception) -> Broken:
