@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
@@ -27,7 +27,9 @@ class SchemaAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What one side makes of one constraint.
 
     `verdict` is the worst of its keywords. `by` is the library that was asked, with its version ("xgrammar 0.2.8"), or
-    "table". `strict_objects`: whether properties that the schema does not name are kept out.
+    "table". `strict_objects`: whether properties that the schema does not name are kept out; None: it has no such
+    place, or it could not be told. `backend` is what the server gives it to. `too_large` is set where it is more than
+    is tried here, or its library took more time or memory than one constraint may.
     """
 
     verdict: Verdict
@@ -35,12 +37,15 @@ class SchemaAnswer(msgspec.Struct, frozen=True, kw_only=True):
     keywords: tuple[Keyword, ...] = ()
     strict_objects: bool | None = None
     note: str = ""
+    backend: str = ""
+    too_large: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaAnswers:
-    """The answers of both sides, by `Constraint.key`."""
+    """The answers of both sides, by `Constraint.key`; `not_asked` says in words what could not be asked, and why."""
 
     source: Mapping[str, SchemaAnswer]
     target: Mapping[str, SchemaAnswer]
     not_asked: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)

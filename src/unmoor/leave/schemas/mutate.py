@@ -35,6 +35,11 @@ class Trial:
     extra: tuple[str, ...] = ()
     """Values with properties that the schema does not name: valid, and kept out by a strict library."""
 
+    @property
+    def needs_no_bad(self) -> bool:
+        """Whether no value could be wrong by this feature alone, so that controls tell all."""
+        return self.place.feature in _ACCEPTED_ONLY
+
 
 def trials(schema: object, features: Features) -> Iterator[Trial]:
     """A trial for each place of `features` of which one can be made."""

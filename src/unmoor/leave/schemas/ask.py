@@ -1,0 +1,333 @@
+"""What each side makes of every distinct constraint: each asked once, of the libraries that serve, or of the table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmoor.core.errors import UnmoorError, UsageError
+from unmoor.core.plural import plural
+from unmoor.engines.surface.surface import Surface
+from unmoor.launch.schema_compilers import NAME, Compilers, ask_compilers, compilers
+from unmoor.leave.schemas import table
+from unmoor.leave.schemas.answers import Keyword, SchemaAnswer, SchemaAnswers, Verdict
+from unmoor.leave.schemas.backends import PROBED, backends, backends_for, is_without_backend
+from unmoor.leave.schemas.features import Features, features_of
+from unmoor.leave.schemas.mutate import Trial, controls, trials
+from unmoor.leave.uses import Constraint, Uses
+
+MOST_FILE_BYTES = 16 << 20
+_KEY_BYTES = 8
+
+_TOO_MUCH = {
+    "too_slow": "took its library more processor time than one constraint may",
+    "too_large": "took its library more memory than one constraint may",
+    "crashed": "crashed its library",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One constraint, and all that will be asked of a library about it."""
+
+    constraint: Constraint
+    text: str
+    features: Features
+    controls: tuple[str, ...] = ()
+    trials: tuple[Trial, ...] = ()
+
+
+@dataclass(slots=True)
+class _Questions:
+    """Distinct questions: a library and a text, each once, with every value that somebody wants to know of."""
+
+    values: dict[tuple[str, str, str], dict[str, int]] = field(default_factory=dict)
+    told: dict[tuple[str, str, str], Mapping[str, Any]] = field(default_factory=dict)
+
+    def want(self, library: str, kind: str, text: str, values: Iterable[str]) -> None:
+        wanted = self.values.setdefault((library, kind, text), {})
+        for value in values:
+            wanted.setdefault(value, len(wanted))
+
+    def ask(self, where: Compilers) -> None:
+        """Asks all at once."""
+        numbered = dict(enumerate(self.values.items()))
+        lines = [
+            {"id": number, "library": library, "kind": kind, "content": text, "values": list(values)}
+            for number, ((library, kind, text), values) in numbered.items()
+        ]
+        answers = ask_compilers(where, lines)
+        self.told = {key: answers.get(str(number), {}) for number, (key, _) in numbered.items()}
+
+    def outcome(self, library: str, kind: str, text: str) -> Mapping[str, Any]:
+        return self.told.get((library, kind, text), {})
+
+    def accepted(self, library: str, kind: str, text: str, values: Iterable[str]) -> list[bool]:
+        """Whether each of `values` was let through; [] where it did not compile."""
+        told = self.outcome(library, kind, text).get("accepted", [])
+        at = self.values.get((library, kind, text), {})
+        return [told[at[value]] for value in values] if told else []
+
+
+def ask_schemas(
+    uses: Uses,
+    source: Surface,
+    target: Surface,
+    *,
+    more: Sequence[Constraint] = (),
+    say: Callable[[str], None],
+) -> SchemaAnswers:
+    """The answers of both sides for every distinct constraint of the traffic, and for those in `more`.
+
+    A library in the side's own installed environment is asked first, then one in `schema-compilers`; where there is
+    neither, the surface's table answers. Sides whose library has the same version are asked together. `say` is told
+    what is asked of whom.
+    """
+    constraints = {one.key: one for one in (*uses.constraints.values(), *more)}
+    if not constraints:
+        return SchemaAnswers({}, {})
+    asked = [_prepared(one) for one in constraints.values()]
+    not_asked: list[str] = []
+    environments = _environments((source, target), not_asked)
+    questions: dict[tuple[tuple[str, str], ...], _Questions] = {}
+    for side, where in zip((source, target), environments, strict=True):
+        if where is not None:
+            kept = questions.setdefault(_versions(where), _Questions())
+            _put(kept, asked, side, where)
+    for versions, kept in questions.items():
+        where = next(one for one in environments if one is not None and _versions(one) == versions)
+        names = ", ".join(f"{name} {version}" for name, version in versions)
+        say(f"asking {names} ({where.name}) about {plural(len(constraints), 'constraint')}")
+        try:
+            kept.ask(where)
+        except UnmoorError as error:
+            not_asked.append(f"schemas, of {names}: {error.message}; the table answered")
+    answers = [
+        {one.constraint.key: _answer(one, side, where, questions) for one in asked}
+        for side, where in zip((source, target), environments, strict=True)
+    ]
+    late = sum(told.get("outcome") == "not_asked" for kept in questions.values() for told in kept.told.values())
+    if late:
+        not_asked.append(f"{plural(late, 'question')} about schemas: those before had used up the time for them")
+    return SchemaAnswers(
+        answers[0], answers[1], tuple(dict.fromkeys(not_asked)), {key: one.kind for key, one in constraints.items()}
+    )
+
+
+def read_schemas(folder: Path) -> tuple[Constraint, ...]:
+    """A constraint for each `*.json` in `folder` and below, or for one file; its key is of its content.
+
+    OpenAI's wrapping ({"name", "schema"}) is taken off. Raises UsageError for what is no folder and no JSON schema.
+    """
+    paths = sorted(folder.rglob("*.json")) if folder.is_dir() else [folder]
+    if not paths:
+        raise UsageError(
+            "no schema is there",
+            where=str(folder),
+            seen="no file that ends in .json",
+            expected="JSON schemas",
+            hint="a file for each schema, as it stands in response_format.json_schema",
+        )
+    found = {one.key: one for one in map(_read_schema, paths)}
+    return tuple(found.values())
+
+
+def _read_schema(path: Path) -> Constraint:
+    hint = "a file for each schema, as it stands in response_format.json_schema"
+    try:
+        size = path.stat().st_size
+        if size > MOST_FILE_BYTES:
+            raise UsageError("too large for a schema", where=str(path), seen=f"{size} bytes",
+                             expected=f"at most {MOST_FILE_BYTES}", hint=hint)  # fmt: skip
+        content = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise UsageError("it cannot be read", where=str(path), seen=error.strerror, hint=hint) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UsageError("not JSON", where=str(path), seen=str(error), expected="a JSON schema", hint=hint) from None
+    if isinstance(content, dict) and isinstance(content.get("schema"), dict):
+        content = content["schema"]
+    if not isinstance(content, dict | bool):
+        raise UsageError("no JSON schema", where=str(path), seen=type(content).__name__,
+                         expected="a JSON object", hint=hint)  # fmt: skip
+    key = blake2b(msgspec.json.encode(["json_schema", content]), digest_size=_KEY_BYTES).hexdigest()
+    return Constraint(key, "json_schema", content)
+
+
+def _prepared(one: Constraint) -> _Asked:
+    if one.kind != "json_schema":
+        content = one.content if isinstance(one.content, str) else json.dumps(one.content)
+        return _Asked(one, content, Features())
+    schema = one.content
+    features = features_of(schema)
+    if features.too_large:
+        return _Asked(one, "", features)
+    text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    return _Asked(one, text, features, controls(schema), tuple(trials(schema, features)))
+
+
+def _environments(sides: Sequence[Surface], not_asked: list[str]) -> list[Compilers | None]:
+    """Each side's environment; None where a side has no library that could be asked, or none is here."""
+    found: dict[str, Compilers | None] = {}
+    for side in sides:
+        if set(backends(side)) & set(PROBED) and side.engine not in found:
+            try:
+                found[side.engine] = compilers((side.engine,))
+            except UnmoorError as error:
+                found[side.engine] = None
+                not_asked.append(f"schemas, of {side.title}'s libraries: {error.message}")
+            if found[side.engine] is None:
+                not_asked.append(
+                    f"schemas, of {side.title}'s libraries: they are not installed here, the table answered "
+                    f"(unmoor engines install {NAME})"
+                )
+    return [found.get(side.engine) for side in sides]
+
+
+def _versions(where: Compilers) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(where.versions.items()))
+
+
+def _put(questions: _Questions, asked: Sequence[_Asked], side: Surface, where: Compilers) -> None:
+    for one in asked:
+        if one.features.too_large:
+            continue
+        for library in backends_for(side, one.features.count):
+            if library in where.versions:
+                questions.want(library, one.constraint.kind, one.text, one.controls)
+                for trial in one.trials:
+                    values = (*trial.bad, *trial.good, *trial.extra)
+                    questions.want(library, "json_schema", trial.schema, values)
+
+
+def _answer(
+    one: _Asked, side: Surface, where: Compilers | None, questions: Mapping[tuple[tuple[str, str], ...], _Questions]
+) -> SchemaAnswer:
+    """What `side` makes of one constraint: the server's own refusals, then the first library that compiles it."""
+    if is_without_backend(side):
+        return SchemaAnswer(verdict="refused", by=table.TABLE, note="no backend is configured")
+    if one.features.too_large:
+        return SchemaAnswer(verdict="unknown", by=table.TABLE, note=one.features.too_large, too_large=True)
+    order = backends_for(side, one.features.count)
+    is_schema = one.constraint.kind == "json_schema"
+    found: SchemaAnswer | None = None
+    if where is not None:
+        kept = questions[_versions(where)]
+        for library in order:
+            if library not in where.versions or kept.outcome(library, one.constraint.kind, one.text).get("outcome") in {
+                None,
+                "not_asked",
+            }:
+                break
+            found = _by_library(one, library, where.versions[library], kept)
+            if found.verdict != "refused" or found.too_large:
+                break
+    if found is None:
+        return (
+            table.by_table(side, one.features, order) if is_schema else table.kind_by_table(side, one.constraint.kind)
+        )
+    if not is_schema:
+        by_table = table.kind_by_table(side, one.constraint.kind)
+        return by_table if by_table.verdict in {"refused", "leaks"} else found
+    return _with_table(found, one.features, side, order)
+
+
+def _with_table(found: SchemaAnswer, features: Features, side: Surface, order: Sequence[str]) -> SchemaAnswer:
+    """The library's answer, with what the server refuses unseen, and with the table's word for what was not tried."""
+    refused = table.refused_by_server(side, features)
+    at = {(keyword.keyword, keyword.at) for keyword in refused}
+    by_table = {
+        (one.keyword, one.at): msgspec.structs.replace(one, note="by the table")
+        for one in table.by_table(side, features, order).keywords
+    }
+    kept = [
+        by_table.get((one.keyword, one.at), one) if one.verdict == "unknown" else one
+        for one in found.keywords
+        if (one.keyword, one.at) not in at
+    ]
+    keywords = (*refused, *kept)
+    return msgspec.structs.replace(
+        found,
+        by=table.TABLE if refused and found.verdict != "refused" else found.by,
+        verdict="refused" if found.verdict == "refused" else table.worst([one.verdict for one in keywords]),
+        keywords=keywords,
+    )
+
+
+def _by_library(one: _Asked, library: str, version: str, questions: _Questions) -> SchemaAnswer:
+    by = f"{library} {version}"
+    kind = one.constraint.kind
+    told = questions.outcome(library, kind, one.text)
+    outcome = str(told["outcome"])
+    if outcome in _TOO_MUCH:
+        return SchemaAnswer(verdict="refused", by=by, note=_TOO_MUCH[outcome], backend=library, too_large=True)
+    compiled = outcome == "compiled"
+    tried = {(trial.place.feature, trial.place.at): trial for trial in one.trials}
+    whole = questions.accepted(library, kind, one.text, one.controls)
+    keywords = []
+    for place in one.features.places:
+        if place.feature == "additionalProperties_absent":
+            continue
+        trial = tried.get((place.feature, place.at))
+        verdict = _verdict(trial, library, questions) if trial else "unknown"
+        if verdict == "unknown" and place.feature in {"ref", "recursion"} and whole:
+            verdict = "enforced" if all(whole) else "blocks"
+        keywords.append(Keyword(keyword=place.feature, at=place.at, verdict=verdict))
+    if not compiled:
+        named = _named(str(told.get("error", "")))
+        keywords = [one for one in keywords if one.verdict == "refused" and (not named or _is_of(one, named))]
+    elif whole and not any(whole) and all(one.verdict in {"enforced", "unknown"} for one in keywords):
+        keywords.append(Keyword(keyword="schema", at="", verdict="blocks", note="every valid answer tried"))
+    return SchemaAnswer(
+        verdict="refused" if not compiled else table.worst([one.verdict for one in keywords]),
+        by=by,
+        keywords=tuple(keywords),
+        strict_objects=_strict(one, library, questions) if compiled else None,
+        note="" if compiled else "it does not compile",
+        backend=library,
+    )
+
+
+def _verdict(trial: Trial, library: str, questions: _Questions) -> Verdict:
+    """What the library makes of one keyword, tried on its own schema."""
+    told = questions.outcome(library, "json_schema", trial.schema)
+    if told.get("outcome") == "error":
+        return "refused"
+    if told.get("outcome") != "compiled":
+        return "unknown"
+    if any(questions.accepted(library, "json_schema", trial.schema, trial.bad)):
+        return "leaks"
+    good = questions.accepted(library, "json_schema", trial.schema, trial.good)
+    if good and not all(good):
+        return "blocks"
+    return "enforced" if trial.bad or (good and trial.needs_no_bad) else "unknown"
+
+
+def _strict(one: _Asked, library: str, questions: _Questions) -> bool | None:
+    """Whether properties that are not named are kept out, anywhere; None where no place was tried."""
+    told: list[bool] = []
+    for trial in one.trials:
+        if any(questions.accepted(library, "json_schema", trial.schema, trial.good)):
+            told += questions.accepted(library, "json_schema", trial.schema, trial.extra)
+    return None if not told else not all(told)
+
+
+_WORD = re.compile(r"[A-Za-z]+")
+
+
+def _named(error: str) -> frozenset[str]:
+    """The keywords that a library names in its error, whose text may quote the schema and is kept nowhere."""
+    if len(error) > 400:  # noqa: PLR2004 - such a text quotes the schema
+        return frozenset()
+    return frozenset(_WORD.findall(error))
+
+
+def _is_of(keyword: Keyword, named: frozenset[str]) -> bool:
+    spelled = {"if_then_else": "if", "format_unknown": "format", "pattern_with_length": "pattern"}
+    return spelled.get(keyword.keyword, keyword.keyword) in named

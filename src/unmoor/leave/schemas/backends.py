@@ -1,0 +1,39 @@
+"""Which grammar library a side gives a constraint to, as its surface says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from unmoor.engines.surface.surface import Surface
+
+PROBED = ("xgrammar", "llguidance")
+"""Libraries that can be asked here, by their packages' names."""
+
+_PACKAGES = {"guidance": "llguidance"}
+
+
+def backends(side: Surface) -> tuple[str, ...]:
+    """What enforces constraints on this side, in the order in which it is chosen; () where nothing is configured."""
+    told = side.traits.get("structured_backends")
+    words = str(told.value).replace(",", " ").split() if told is not None and told.value else []
+    return tuple(_PACKAGES.get(word, word) for word in words if word != "none")
+
+
+def is_without_backend(side: Surface) -> bool:
+    """Whether the surface says that nothing enforces constraints unless it is configured."""
+    told = side.traits.get("structured_backends")
+    return told is not None and told.value in {"none", "", None}
+
+
+def backends_for(side: Surface, features: Collection[str]) -> tuple[str, ...]:
+    """The backends that get a schema with these features, in order: the first that compiles it serves it.
+
+    The trait `structured_fallback` lists FEATURE>BACKEND: a schema with the feature goes to that backend at once.
+    """
+    fallback = side.traits.get("structured_fallback")
+    pairs = [pair.partition(">") for pair in str(fallback.value).split()] if fallback is not None else []
+    sent = [_PACKAGES.get(backend, backend) for feature, _, backend in pairs if feature in features]
+    if not sent:
+        return backends(side)
+    order = backends(side)
+    return (max(sent, key=lambda name: order.index(name) if name in order else -1),)
