@@ -349,7 +349,7 @@ def test_counts_alone_are_a_log_and_other_logs_counts_are_not() -> None:
     traffic, _ = read({"type": "GENERATION", "startTime": "2026-11-30T09:00:05Z", "usage": {"input": 7, "output": 3}})
     assert traffic.output_tokens.tolist() == [3]
     with pytest.raises(TrafficError, match="no known format"):
-        read({"arrival_s": 0.5, "input_tokens": 10, "output_tokens": 5, "segments": [["a", 4], ["b", 6]]})
+        read({"arrival_s": 0.5, "input_tokens": 10, "output_tokens": 5})  # our own, without its header
     with pytest.raises(TrafficError, match="no known format"):
         read({"prompt_tokens": -7, "completion_tokens": 3})
 

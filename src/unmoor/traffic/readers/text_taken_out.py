@@ -18,7 +18,7 @@ REDACTED = "redacted-by-litellm"
 
 It is looked for where texts stand: to search whole records for it costs as much as to hash them.
 """
-_OTHER_CONTENT = frozenset(("hash_ids", "segments"))  # of logs that tell content otherwise
+_OTHER_LOGS = frozenset(("hash_ids", "segments", "arrival_s"))  # keys of logs that are read otherwise
 
 
 def is_redacted(body: Mapping[str, Any]) -> bool:
@@ -45,7 +45,7 @@ def is_empty(content: Prompt | Blocks) -> bool:
 
 def is_counted(record: Mapping[str, Any], answer: Mapping[str, Any] | None = None) -> bool:
     """Whether a record without a body says how many tokens its prompt had, itself or in its answer's usage."""
-    if _OTHER_CONTENT & record.keys():
+    if _OTHER_LOGS & record.keys():
         return False
     try:
         return usage_of(record, answer or {}).input_tokens is not None
