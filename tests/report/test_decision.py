@@ -6,11 +6,12 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from unmoor.core.decision import CandidateReport, Cost, Decision, GateResult, LeavingFact, Verdict
+from unmoor.core.decision import CandidateReport, Cost, Decision, GateResult, LeavingFact, MendFirst, Verdict
 from unmoor.core.evidence import Caveat, EvidenceKind, Figure
 from unmoor.core.traffic import TokenCounts, TrafficProfile
 from unmoor.report import decision_page, decision_text
 from unmoor.report.decision_page import chart_of
+from unmoor.report.mend_words import mend_lines, mend_note
 from unmoor.report.words import band, number, titled, unit_of
 
 Ends = tuple[float | None, float | None, float | None]
@@ -254,3 +255,30 @@ def test_a_range_without_one_end_says_so() -> None:
 def test_a_source_is_named_once_and_pointed_to_by_number() -> None:
     html = decision_page.render(DECISION)
     assert html.count("<li>tables, 2026-11-30</li>") == len(DECISION.candidates)
+
+
+HABIT = MendFirst(
+    what="tools_order", share_lost=0.25, gain=0.125, kv_tokens=1_300_000, fix="sort <them>", looked_at=1200
+)
+
+
+def test_what_to_mend_first_is_said_with_its_price_its_gain_and_its_fix() -> None:
+    decision = msgspec.structs.replace(DECISION, mend_first=(HABIT,))
+    assert mend_lines(decision) == [
+        "tools order: costs 25.0% of prompt tokens, mending it gains 12.5% with 1.3 M tokens of KV. Fix: sort <them>."
+    ]
+    assert mend_note(decision).startswith("It helps with every engine; ")
+    assert "First mend your prompts" in decision_text.render(decision)
+    assert "Fix: sort &lt;them&gt;." in decision_page.render(decision)
+
+
+def test_that_only_the_first_requests_were_looked_at_for_it_is_said() -> None:
+    some = msgspec.structs.replace(HABIT, looked_at=1000, kv_tokens=None)
+    decision = msgspec.structs.replace(DECISION, mend_first=(some,))
+    assert mend_note(decision).startswith("Found in the first 1,000 requests. ")
+    assert "gains 12.5%. Fix" in mend_lines(decision)[0]
+
+
+def test_nothing_is_said_of_prompts_that_need_no_mending() -> None:
+    assert (mend_lines(DECISION), mend_note(DECISION)) == ([], "")
+    assert "mend your prompts" not in decision_text.render(DECISION) + decision_page.render(DECISION)

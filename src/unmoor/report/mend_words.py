@@ -18,10 +18,8 @@ def mend_note(decision: Decision) -> str:
     if not decision.mend_first:
         return ""
     looked_at, requests = decision.mend_first[0].looked_at, decision.traffic.requests
-    of = f" in the first {looked_at:,} requests" if looked_at < requests else ""
-    return (
-        f"Found{of}, and it holds for every engine; `unmoor profile LOG --plan PLAN` says where, and what it changes."
-    )
+    found = f"Found in the first {looked_at:,} requests. " if looked_at < requests else ""
+    return f"{found}It helps with every engine; `unmoor profile LOG --plan PLAN` says where, and what it changes."
 
 
 def _line(one: MendFirst) -> str:
