@@ -7,6 +7,7 @@ import pytest
 from unmoor.engines.surface.load import surface
 
 LLAMA = surface("llama-cpp@11434", strict=True)
+TRTLLM = surface("tensorrt-llm@1.3.0rc3", strict=True)
 
 
 def test_llama_ignores_fields_it_does_not_know_and_constraints_under_other_engines_names() -> None:
@@ -58,3 +59,53 @@ def test_llama_has_no_metric_of_times_nor_of_its_cache() -> None:
     for meaning in ("ttft", "e2e", "kv_use", "requests_done"):
         assert LLAMA.metrics[meaning].names == ()
     assert "without" in LLAMA.metrics["prompt_tokens"].note
+
+
+def test_tensorrt_llm_refuses_every_field_that_it_does_not_name() -> None:
+    assert TRTLLM.unknown_fields.value == "refused"
+    assert TRTLLM.errors["unknown_field"].status == 400
+    for field in ("guided_json", "structured_outputs", "continue_final_message", "parallel_tool_calls", "store"):
+        assert field not in TRTLLM.fields["chat"]
+    assert "cache_salt" in TRTLLM.fields["chat"]
+    assert "cache_salt" not in TRTLLM.fields["completions"]
+
+
+def test_tensorrt_llm_switches_top_k_off_with_0_alone() -> None:
+    assert TRTLLM.domains["top_k"].off == (0,)
+    assert not TRTLLM.domains["top_k"].takes(-1)
+    assert not TRTLLM.domains["max_tokens"].takes(0)
+
+
+def test_tensorrt_llm_enforces_no_schema_unless_told_with_what() -> None:
+    assert TRTLLM.traits["structured_backends"].value == "none"
+    for constraint in ("json_schema", "json_object", "regex", "grammar", "structural_tag"):
+        assert TRTLLM.spellings[constraint].needs == "guided_decoding_backend"
+    assert TRTLLM.spellings["choice"].absent
+    assert TRTLLM.flags["structured_backend"].in_file
+
+
+def test_tensorrt_llm_reserves_the_context_for_requests_without_max_tokens() -> None:
+    assert TRTLLM.traits["missing_max_tokens_chat"].value == "reserves_context"
+    assert TRTLLM.source_of(TRTLLM.traits["missing_max_tokens_chat"]).how == "thread"
+    assert TRTLLM.traits["preemption"].value == "never"
+
+
+def test_priorities_go_up_in_tensorrt_llm_and_need_its_configuration_file() -> None:
+    assert TRTLLM.traits["priority_order"].value == "higher_first"
+    assert not TRTLLM.domains["priority"].takes(2)
+    assert TRTLLM.spellings["priority"].needs.startswith("scheduler_config.")
+
+
+def test_what_is_of_tensorrt_llms_main_says_so() -> None:
+    assert "main at 029e223d" in TRTLLM.source_of(TRTLLM.flags["port"]).version
+    assert "main at 0076e939" in TRTLLM.source_of(TRTLLM.traits["priority_order"]).version
+    assert all(source.how != "run" for name, source in TRTLLM.sources.items() if name != "libraries")
+
+
+def test_tensorrt_llm_computes_in_4_bits_of_floats_on_blackwell_alone_and_of_whole_numbers_before_it() -> None:
+    for scheme in ("nvfp4", "mxfp4"):
+        native = {name for name, one in TRTLLM.checkpoint[scheme].items() if one.value == "native"}
+        assert native == {"nvidia_blackwell"}
+    for scheme in ("awq_int4", "gptq_int4"):
+        assert TRTLLM.checkpoint[scheme]["nvidia_blackwell"].value == "refused"
+        assert TRTLLM.checkpoint[scheme]["nvidia_ampere"].value == "native"
