@@ -41,6 +41,7 @@ def test_a_surface_reads_in_groups_each_statement_with_its_source_and_the_source
         done.stdout.split()
     )
     assert max(map(len, lines)) <= 120
+    assert not [line for line in lines if line.endswith("-")], "names of options are not broken at their hyphens"
 
 
 def test_json_is_the_whole_surface() -> None:
