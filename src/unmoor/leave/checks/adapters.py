@@ -93,7 +93,7 @@ def adapter_hits(adapter: Adapter, source: Surface | None, target: Surface) -> I
 
 
 def _rslora(adapter: Adapter, found: TraitVerdict, before: Serves | None, target: Surface) -> Hit:
-    rank, alpha = adapter.rank or 1, adapter.alpha
+    rank, alpha = max(adapter.rank or 1, 1), adapter.alpha
     plain = f"lora_alpha {alpha * math.sqrt(rank):g} and use_rslora false" if alpha else "the same scale as plain LoRA"
     patterns = any(one in adapter.traits for one in ("rank_pattern", "alpha_pattern"))
     fix = _FIXES["alpha_pattern"][1] if patterns else f"Write {plain}: the same scale as plain LoRA."
