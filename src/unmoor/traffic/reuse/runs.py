@@ -12,7 +12,9 @@ those that left before it does, each a run, and is pushed itself; it meets at mo
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -56,10 +58,10 @@ def runs_of(tree: PromptTree, nodes: NDArray[np.int32], salt: Whole | None = Non
     """The runs of requests that walk `tree` to `nodes`, one after another; under different salts nothing is shared."""
     walk = _Walk(tree, heavy_paths(tree, nodes))
     if salt is None:
-        walk.over(np.arange(len(nodes)), nodes, np.broadcast_to(np.int64(0), (len(nodes),)))
+        walk.over(range(len(nodes)), nodes.data, repeat(0, len(nodes)))
     else:
         order = np.argsort(salt, kind="stable")
-        walk.over(order, nodes[order], salt[order])
+        walk.over(order.data, nodes[order].data, salt[order].data)
     return walk.found(sort=salt is not None)
 
 
@@ -114,11 +116,11 @@ class _Walk:
         self._left_at = array(tokens)
         self._found = (array("i"), array(tokens), array(tokens), array("i"))
 
-    def over(self, rows: Whole, nodes: NDArray[np.int32], salts: Whole) -> None:
+    def over(self, rows: Iterable[int], nodes: Iterable[int], salts: Iterable[int]) -> None:
         """Walks all requests, one salt after another: the stacks of earlier salts count as empty."""
         parent, top, visits = self._parent, self._top, self._visits
         bottom, of_salt = 0, None
-        for row, node, salt in zip(rows.data, nodes.data, salts.data, strict=True):
+        for row, node, salt in zip(rows, nodes, salts, strict=True):
             if salt != of_salt:
                 bottom, of_salt = len(self._by), salt
             stops = [node]  # the last node on each of its paths, the deepest first

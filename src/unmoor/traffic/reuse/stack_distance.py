@@ -6,6 +6,7 @@ stack, the most recent first, tells the hits of every capacity at once. Here who
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -125,10 +126,18 @@ def _since(touched: _Touched, blocks: Whole) -> NDArray[np.int64]:
     new = blocks.copy()  # those of a request's blocks that nobody had touched
     np.subtract.at(new, touched.row, count)
     del count
-    since += np.take(_sums_before(new), touched.row)
-    del new
-    since -= np.take(_sums_before(blocks)[1:], touched.by)
+    sums = _sums_before(new)
+    for some in _stretches(len(since)):
+        since[some] += sums[touched.row[some]]
+    sums = _sums_before(blocks)[1:]
+    for some in _stretches(len(since)):
+        since[some] -= sums[touched.by[some]]
     return since
+
+
+def _stretches(size: int) -> Iterator[slice]:
+    """Rows in slices, so that what is worked out for a row takes no memory a row."""
+    return (slice(start, start + _CHUNK) for start in range(0, size, _CHUNK))
 
 
 _CHUNK = 1 << 16
