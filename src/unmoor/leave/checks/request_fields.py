@@ -126,7 +126,7 @@ def _fields(case: Case) -> Iterable[_Field]:
 
 
 def _elsewhere(use: Use) -> bool:
-    return use.path.startswith(("messages.", "tools.", "prompt", "chat_template_kwargs."))
+    return use.path == "prompt" or use.path.startswith(("messages.", "tools.", "prompt.", "chat_template_kwargs."))
 
 
 def _concepts(source: Surface, field: _Field) -> dict[str, Rows]:
