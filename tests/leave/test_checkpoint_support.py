@@ -98,6 +98,7 @@ def test_the_type_of_keys_and_values_counts_too() -> None:
         ("awq_int4", {"sym": False}, "bfloat16", ("awq_bfloat16",)),
         ("awq_int4", {"details": {"version": "GEMV"}, "sym": True}, "float16", ("awq_gemv", "awq_symmetric")),
         ("gptq_int4", {"desc_act": False, "sym": True}, "float16", ()),
+        ("gptq_int4", {"desc_act": True, "sym": True, "group_size": -1}, "float16", ()),
         ("fp8", {}, "bfloat16", ()),
     ],
 )

@@ -41,7 +41,7 @@ def variants(checkpoint: Checkpoint) -> tuple[str, ...]:
     found, dtype = checkpoint.quantisation, checkpoint.dtype
     if found.scheme.startswith("gptq"):
         has = {
-            "gptq_desc_act": bool(found.desc_act),
+            "gptq_desc_act": bool(found.desc_act) and found.group_size != -1,  # one group a channel has no order
             "gptq_asymmetric": found.sym is False,
             "gptq_v2": found.details.get("checkpoint_format") == "gptq_v2",
             "gptq_bfloat16": dtype == "bfloat16",
