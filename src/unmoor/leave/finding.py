@@ -77,6 +77,7 @@ class MoveReport(msgspec.Struct, frozen=True, kw_only=True):
     """All that a check of a move found.
 
     `lost_requests` are distinct requests that lose something. `not_looked_at` says what could not be checked, and why.
+    `start_command` starts the target as the source is started, as far as it can be said; empty where nobody told how.
     """
 
     source_engine: str
@@ -93,6 +94,7 @@ class MoveReport(msgspec.Struct, frozen=True, kw_only=True):
     translated_requests: int
     not_looked_at: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
+    start_command: tuple[str, ...] = ()
 
     @property
     def loses(self) -> bool:
