@@ -72,12 +72,14 @@ class BytesCutter:
         firsts = np.repeat(starts, counts)
         ends = (np.arange(1, len(firsts) + 1) - firsts) * PIECE_BYTES
         ends[lasts[counts > 0] - 1] = sizes[counts > 0]
-        ends += np.repeat(np.array([len(cut.ends) * PIECE_BYTES for cut in known], dtype=np.int64), counts)
+        if any(openings):
+            ends += np.repeat(np.array([len(cut.ends) * PIECE_BYTES for cut in known], dtype=np.int64), counts)
         pieces = self._pieces(_padded(written, sizes.tolist()))
         symbols = mix_in_place(pieces + ends.view(np.uint64) * self._place + self._length)
         sums = np.cumsum(symbols, dtype=np.uint64)
         chain = sums - (sums - symbols)[firsts]
-        chain += np.repeat(np.array([cut.chain[-1] if len(cut.chain) else 0 for cut in known], np.uint64), counts)
+        if any(openings):
+            chain += np.repeat(np.array([cut.chain[-1] if len(cut.chain) else 0 for cut in known], np.uint64), counts)
         rests = [Cut(chain[a:b], ends[a:b]) for a, b in zip(starts.tolist(), lasts.tolist(), strict=True)]
         return _joined(known, rests) if any(openings) else rests
 
