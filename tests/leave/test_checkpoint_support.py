@@ -118,6 +118,17 @@ def test_variant_findings_fire_where_the_target_differs_and_only_there() -> None
     assert not list(variant_hits(asymmetric, refuses, refuses))
     assert not list(variant_hits(asymmetric, refuses, takes))
     assert not list(variant_hits(plain, takes, refuses))
+    assert not list(variant_hits(asymmetric, None, varies, ["nvidia_hopper"]))
+    (hit,) = variant_hits(asymmetric, None, varies)
+    assert hit.finding.seen == "GPTQ with zero points on Varies: varies on x86-64 CPU."
+
+
+def test_a_variant_of_which_nothing_is_known_is_said_and_changes_nothing() -> None:
+    of = engine("e", gptq_int4={"nvidia_hopper": "native", "amd_cdna3": "refused"})
+    asymmetric = model("gptq_int4", quantisation={"sym": False})
+    (native, refused) = verdicts(asymmetric, of, ["nvidia_hopper", "amd_cdna3"])
+    assert (native.loads, native.notes) == ("native", ("GPTQ with zero points: not known",))
+    assert (refused.loads, refused.notes) == ("refused", ())
 
 
 def test_format_findings_fire_where_hardware_is_lost_or_worse() -> None:

@@ -179,3 +179,16 @@ def test_any_configuration_gives_a_scheme(method: str, told: dict[str, Any]) -> 
     for found in (from_config({"quant_method": method, **told}, said_in="c"), from_modelopt(told, said_in="c")):
         assert found.scheme
         json.dumps(dict(found.details))
+
+
+def test_a_configuration_and_tensors_that_say_different_things_are_told(tmp_path: Path) -> None:
+    told = {"quant_method": "gptq", "bits": 4}
+    packed: Shapes = {"a.qweight": ("I32", (1, 8)), "a.scales": ("F16", (1, 8))}
+    (problem,) = read_checkpoint(write_model(tmp_path, config={"quantization_config": told})).problems
+    assert (problem.what, problem.fatal) == ("says that weights are quantised (gptq_int4), and no tensor is", False)
+    (problem,) = read_checkpoint(write_model(tmp_path, tensors=packed)).problems
+    assert (problem.file, problem.what) == ("config.json", "no file says how the weights are quantised")
+    agreeing = write_model(tmp_path, config={"quantization_config": told}, tensors=packed)
+    on_loading = write_model(tmp_path / "b", config={"quantization_config": {"quant_method": "bitsandbytes"}})
+    for root in (agreeing, on_loading):
+        assert read_checkpoint(root).problems == ()

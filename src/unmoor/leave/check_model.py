@@ -11,6 +11,7 @@ from unmoor.engines.surface.surface import Surface
 from unmoor.leave.adapters.adapter import Adapter
 from unmoor.leave.adapters.support import AdapterVerdict, adapter_verdict
 from unmoor.leave.case import Hit
+from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
 from unmoor.leave.checkpoint.support import Verdict, verdicts
 from unmoor.leave.checks.adapters import adapter_file_hits, adapter_hits, base_hits
@@ -54,7 +55,7 @@ def check_model(
     `all_wanted`: the user named these engines, so that one of them which refuses is a loss; else only when all do.
     """
     found = tuple(one for surface in surfaces for one in verdicts(checkpoint, surface, hardware))
-    hits = list(_hits(checkpoint, adapters, surfaces, all_wanted=all_wanted))
+    hits = list(_hits(checkpoint, adapters, surfaces, hardware, all_wanted=all_wanted))
     findings = tuple(sorted((one.finding for one in hits), key=lambda one: (_ORDER[one.outcome], one.kind)))
     served = tuple(adapter_verdict(adapter, surface) for surface in surfaces for adapter in adapters)
     return ModelReport(
@@ -63,13 +64,18 @@ def check_model(
         verdicts=found,
         adapter_verdicts=served,
         findings=tuple(dict.fromkeys(findings)),
-        lost=tuple(_lost(checkpoint, adapters, found, served, findings, all_wanted=all_wanted)),
+        lost=tuple(_lost(checkpoint, adapters, surfaces, found, findings, all_wanted=all_wanted)),
         caveats=tuple(dict.fromkeys(caveat for surface in surfaces for caveat in surface.caveats)),
     )
 
 
 def _hits(
-    checkpoint: Checkpoint, adapters: Sequence[Adapter], surfaces: Sequence[Surface], *, all_wanted: bool
+    checkpoint: Checkpoint,
+    adapters: Sequence[Adapter],
+    surfaces: Sequence[Surface],
+    hardware: Sequence[str],
+    *,
+    all_wanted: bool,
 ) -> Iterator[Hit]:
     """What is wrong with the files, then what each engine does otherwise; what is unknown only of engines named."""
     yield from file_hits(checkpoint)
@@ -78,7 +84,7 @@ def _hits(
         yield from adapter_file_hits(adapter)
         yield from base_hits(adapter, checkpoint)
     for surface in surfaces:
-        own = [*variant_hits(checkpoint, None, surface)]
+        own = [*variant_hits(checkpoint, None, surface, hardware)]
         own += [one for adapter in adapters if not _is_broken(adapter) for one in adapter_hits(adapter, None, surface)]
         yield from (one for one in own if all_wanted or one.finding.outcome != "same")
 
@@ -86,8 +92,8 @@ def _hits(
 def _lost(
     checkpoint: Checkpoint,
     adapters: Sequence[Adapter],
+    surfaces: Sequence[Surface],
     found: Sequence[Verdict],
-    served: Sequence[AdapterVerdict],
     findings: Sequence[Finding],
     *,
     all_wanted: bool,
@@ -96,16 +102,17 @@ def _lost(
         yield "The model's files are broken: nothing can load them."
     for adapter in adapters:
         if _is_broken(adapter):
-            yield f"The files of the adapter {adapter.name} are broken: nothing can load them."
+            yield f"The files of the adapter {shown(adapter.name)} are broken: nothing can load them."
     if any(one.kind == "UM134" and one.outcome == "lost" for one in findings):
         yield "An adapter does not fit the model."
     refusing = _refusing(found)
-    engines = list(dict.fromkeys(one.title for one in found))
     if all_wanted:
-        yield from (f"{title} loads the model on none of the hardware that was looked at." for title in refusing)
-        yield from _adapters_lost(served)
-    elif engines and len(refusing) == len(engines):
-        yield "No engine loads the model on any hardware that was looked at."
+        yield from (
+            f"{title} loads the model, as it is, on none of the hardware that was looked at." for title in refusing
+        )
+        yield from _adapters_lost(adapters, surfaces)
+    elif refusing and len(refusing) == len(surfaces):
+        yield "No engine loads the model, as it is, on any hardware that was looked at."
 
 
 def _refusing(found: Sequence[Verdict]) -> list[str]:
@@ -116,11 +123,13 @@ def _refusing(found: Sequence[Verdict]) -> list[str]:
     return [title for title, loads in by_engine.items() if "refused" in loads and loads <= {"refused", "unknown"}]
 
 
-def _adapters_lost(served: Sequence[AdapterVerdict]) -> Iterator[str]:
-    for one in served:
-        if one.serves in {"refused", "ignored"}:
-            does = "refuses" if one.serves == "refused" else "disregards a part of"
-            yield f"{one.title} {one.version} {does} the adapter {one.adapter}."
+def _adapters_lost(adapters: Sequence[Adapter], surfaces: Sequence[Surface]) -> Iterator[str]:
+    for surface in surfaces:
+        for adapter in adapters:
+            if not _is_broken(adapter) and any(
+                one.finding.outcome == "lost" for one in adapter_hits(adapter, None, surface)
+            ):
+                yield f"{surface.title} {surface.version} does not serve the adapter {shown(adapter.name)} as it is."
 
 
 def _is_broken(adapter: Adapter) -> bool:

@@ -11,7 +11,7 @@ from unmoor.leave.adapters.support import AdapterVerdict
 from unmoor.leave.check_model import ModelReport
 from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
-from unmoor.leave.checkpoint.support import Verdict
+from unmoor.leave.checkpoint.support import Verdict, plainly
 from unmoor.leave.finding import Finding, Kind
 from unmoor.report.layout import heading, wrapped
 
@@ -86,13 +86,13 @@ def _tokens(one: Checkpoint) -> str:
 def _verdicts(found: Sequence[Verdict]) -> Iterator[str]:
     """One line a verdict; what is unknown of an engine on one line of its own."""
     width = max((len(_engine(one)) for one in found), default=0)
-    place = max((len(HARDWARE[one.hardware]) for one in found), default=0)
+    place = max((len(_place(one)) for one in found), default=0)
     unknown: dict[str, list[str]] = {}
     for one in found:
         if one.loads == "unknown" and len(found) > 1:
-            unknown.setdefault(_engine(one), []).append(HARDWARE[one.hardware])
+            unknown.setdefault(_engine(one), []).append(_place(one))
             continue
-        first = f"  {_engine(one):<{width}}  {HARDWARE[one.hardware]:<{place}}  {one.loads:<8}  "
+        first = f"  {_engine(one):<{width}}  {_place(one):<{place}}  {one.loads:<8}  "
         yield from wrapped(_why(one), first)
     for engine, places in unknown.items():
         yield from wrapped(", ".join(places), f"  {engine:<{width}}  unknown on ")
@@ -102,8 +102,12 @@ def _engine(one: Verdict | AdapterVerdict) -> str:
     return f"{one.title} {one.version}"
 
 
+def _place(one: Verdict) -> str:
+    return HARDWARE[one.hardware].partition(" (")[0]
+
+
 def _why(one: Verdict) -> str:
-    ways = " or ".join("the original weights" if way == "none" else CHECKPOINT[way].split(",")[0] for way in one.ways)
+    ways = " or ".join("the original weights" if way == "none" else plainly(way) for way in one.ways)
     return "; ".join((*one.notes, *([f"native there: {ways}"] if ways else [])))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from unmoor.core.errors import UsageError, WorldError
-from unmoor.leave.checkpoint.bounded import BrokenFileError
+from unmoor.leave.checkpoint.bounded import BrokenFileError, shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint, Problem, Quantisation
 from unmoor.leave.checkpoint.folder import PICKLES, ModelFolder, list_folder
 from unmoor.leave.checkpoint.gguf_header import file_type_name, read_gguf
@@ -190,8 +190,25 @@ def _from_safetensors(
         hashes={file: hashlib.sha256(content).hexdigest() for file, content in sorted(files.contents.items())},
         kv_scale_tensors=scales,
         ties_embeddings=_truth(files.says("tie_word_embeddings")),
-        problems=(*problems, *files.problems),
+        problems=(*problems, *files.problems, *_unlike(found, tensors)),
     )
+
+
+def _unlike(found: Quantisation, tensors: Mapping[str, Tensor]) -> Iterator[Problem]:
+    """Where the configuration and the tensors do not say the same of quantisation."""
+    if found.said_in == "tensors":
+        what = "no file says how the weights are quantised"
+        yield Problem(file=CONFIG, what=what, seen=f"tensors as of {found.scheme}", expected="quantization_config")
+    elif (
+        found.scheme not in _QUANTISED_WHEN_LOADED and tensors and all(one.dtype in _DTYPES for one in tensors.values())
+    ):
+        types = ", ".join(sorted({one.dtype for one in tensors.values()}))
+        what = f"says that weights are quantised ({shown(found.scheme)}), and no tensor is"
+        yield Problem(file=found.said_in, what=what, seen=f"tensors of {types}", expected="quantised weights")
+
+
+_QUANTISED_WHEN_LOADED = frozenset(("none", "bitsandbytes", "torchao", "hqq"))
+"""Methods whose configuration may ask for plain weights to be quantised while they are loaded."""
 
 
 def _gguf(path: Path, folder: ModelFolder, ggufs: list[str]) -> Checkpoint:

@@ -75,7 +75,7 @@ def _verdict(checkpoint: Checkpoint, surface: Surface, hardware: str) -> Verdict
     weights = surface.checkpoint.get(scheme, {}).get(hardware)
     besides = list(_besides(checkpoint, surface, hardware))
     said = [weights, *(support for _, support in besides)]
-    loads = _worst(weights, [support for _, support in besides])
+    loads = _worst(weights, [support for _, support in besides if support is not None])
     return Verdict(
         engine=surface.engine,
         title=surface.title,
@@ -105,12 +105,20 @@ def _natively(surface: Surface, scheme: str, hardware: str) -> bool:
     return support is not None and _loads(support) == "native"
 
 
-def _besides(checkpoint: Checkpoint, surface: Surface, hardware: str) -> Iterator[tuple[str, Support]]:
-    """What the surface says of the variant, and of the keys and values that are asked for."""
+def _besides(checkpoint: Checkpoint, surface: Surface, hardware: str) -> Iterator[tuple[str, Support | None]]:
+    """What the surface says of the variant, and of the keys and values that are asked for; None where nothing."""
     for key in (*variants(checkpoint), kv_scheme(checkpoint)):
-        support = surface.checkpoint.get(key, {}).get(hardware)
-        if support is not None:
-            yield CHECKPOINT[key], support
+        if key:
+            support = surface.checkpoint.get(key, {}).get(hardware)
+            if key.endswith("_kv") and checkpoint.quantisation.kv_scales and support is not None:
+                support = msgspec.structs.replace(support, note="")  # notes there are about scales that are missing
+            yield plainly(key), support
+
+
+def plainly(key: str) -> str:
+    """A scheme or a variant in words: "AWQ (4 bits)"."""
+    what, parted, more = CHECKPOINT.get(key, key).removesuffix(", a variant").partition(", ")
+    return f"{what} ({more})" if parted else what
 
 
 def _worst(weights: Support | None, besides: Iterable[Support]) -> Loads:
@@ -137,9 +145,13 @@ def _loads(support: Support) -> Loads:
             return "fallback"
 
 
-def _notes(weights: Support | None, besides: Iterable[tuple[str, Support]]) -> Iterator[str]:
+def _notes(weights: Support | None, besides: Iterable[tuple[str, Support | None]]) -> Iterator[str]:
+    if weights is None or _loads(weights) == "refused":
+        besides = ()
     if weights is not None and weights.note:
         yield weights.note
     for what, support in besides:
-        if support.note or _loads(support) != "native":
+        if support is None:
+            yield f"{what}: not known"
+        elif support.note or _loads(support) != "native":
             yield f"{what}: {support.note or support.value}"

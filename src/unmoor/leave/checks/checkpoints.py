@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from unmoor.engines.surface.concepts import CHECKPOINT, HARDWARE
-from unmoor.engines.surface.surface import Source, Surface
+from unmoor.engines.surface.surface import Source, Support, Surface
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint, Problem
-from unmoor.leave.checkpoint.support import Verdict, variants, verdicts
+from unmoor.leave.checkpoint.support import Verdict, plainly, variants, verdicts
 from unmoor.leave.finding import Kind, Thread
 from unmoor.leave.launch_flags import LaunchFlags
 
@@ -136,34 +136,47 @@ def kv_scale_hits(model: Checkpoint, flags: LaunchFlags | None, target: Surface 
     )
 
 
-def variant_hits(model: Checkpoint, source: Surface | None, target: Surface) -> Iterator[Hit]:
+def variant_hits(
+    model: Checkpoint, source: Surface | None, target: Surface, hardware: Iterable[str] = tuple(HARDWARE)
+) -> Iterator[Hit]:
     """Variants of GPTQ and AWQ that the target does not take everywhere, or of which nothing is known."""
+    places = tuple(hardware)
     for variant in variants(model):
-        table = target.checkpoint.get(variant, {})
-        taken = source.checkpoint.get(variant) if source is not None else None
-        worse = {place: one for place, one in table.items() if one.value != "native"}
-        if table and not worse:
+        after = _on(target, variant, places)
+        before = _on(source, variant, places) if source is not None else {}
+        worse = {
+            place: one for place, one in after.items() if one.value not in {"native", before.get(place, _NONE).value}
+        }
+        if after and not worse:
             continue
-        if (
-            taken is not None
-            and table
-            and {k: v.value for k, v in taken.items()} == {k: v.value for k, v in table.items()}
-        ):
-            continue
-        refused = [place for place, one in worse.items() if one.value == "refused"]
-        everywhere = bool(table) and len(refused) == len(table)
-        notes = dict.fromkeys(f"{one.value}{f': {one.note}' if one.note else ''}" for one in worse.values())
+        everywhere = bool(after) and all(one.value == "refused" for one in after.values())
+        said = _grouped(worse) if after else "what becomes of it is not known"
         yield hit(
             VARIANT,
-            "lost" if everywhere else "translated" if table else "same",
-            "error" if everywhere else "warning" if table else "note",
+            "lost" if everywhere else "translated" if after else "same",
+            "error" if everywhere else "warning" if after else "note",
             features=("model",),
-            seen=f"{CHECKPOINT[variant].removesuffix(', a variant')}: {'; '.join(notes)}"
-            if table
-            else f"{CHECKPOINT[variant].removesuffix(', a variant')}: what {target.title} does with it is not known.",
+            seen=f"{plainly(variant)} on {target.title}: {said}.",
             fix="Quantise the original weights anew." if everywhere else "Load it once on the target without traffic.",
-            sources=_sources(target, variant),
+            sources=tuple(dict.fromkeys(target.source_of(one) for one in worse.values())),
         )
+
+
+_NONE = Support(value="native", source="")
+
+
+def _on(surface: Surface, key: str, hardware: Iterable[str]) -> dict[str, Support]:
+    """What the surface says of a scheme on this hardware."""
+    table = surface.checkpoint.get(key, {})
+    return {place: table[place] for place in hardware if place in table}
+
+
+def _grouped(supports: Mapping[str, Support]) -> str:
+    """What happens, and where, each once."""
+    places: dict[str, list[str]] = {}
+    for place, one in supports.items():
+        places.setdefault(f"{one.value}{f' ({one.note})' if one.note else ''}", []).append(HARDWARE[place])
+    return "; ".join(f"{said} on {', '.join(where)}" for said, where in places.items())
 
 
 def format_hits(model: Checkpoint, source: Surface, target: Surface) -> Iterator[Hit]:
@@ -237,16 +250,12 @@ def _ways(found: Iterable[Verdict]) -> str:
     if not ways:
         return "Use the original weights, or others"
     return "Take the original weights, " + " or ".join(
-        "as they are" if way == "none" else f"quantised as {CHECKPOINT[way]}" for way in ways[:3]
+        "as they are" if way == "none" else f"as {plainly(way)}" for way in ways[:3]
     )
 
 
 def _cited(found: Iterable[Verdict]) -> tuple[Source, ...]:
     return tuple(dict.fromkeys(source for one in found for source in one.sources))
-
-
-def _sources(target: Surface, key: str) -> tuple[Source, ...]:
-    return tuple(dict.fromkeys(target.source_of(one) for one in target.checkpoint.get(key, {}).values()))
 
 
 def _named(names: tuple[str, ...], most: int = 5) -> str:
