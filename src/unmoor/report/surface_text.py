@@ -16,6 +16,7 @@ from unmoor.engines.surface.surface import (
     Route,
     Scalar,
     Spelling,
+    Start,
     Support,
     Surface,
     Trait,
@@ -73,6 +74,8 @@ def _groups(shown: Surface) -> Iterator[tuple[str, Iterable[Line]]]:
     yield "Routes", (Line(name, _route(one), one.source) for name, one in shown.routes.items())
     yield "Errors", (Line(name, _answer(one), one.source) for name, one in shown.errors.items())
     yield "Metrics", (Line(name, _metric(one), one.source) for name, one in shown.metrics.items())
+    if shown.start is not None:
+        yield "Started by", [Line("command", _start(shown.start), shown.start.source)]
     yield "Flags", (Line(name, _flag(one), one.source) for name, one in shown.flags.items())
     yield "Flags that are gone", (Line(name, instead, "") for name, instead in shown.gone_flags.items())
     yield "Parsers", (Line(name, _parsers(one), one.source) for name, one in shown.parsers.items())
@@ -135,6 +138,7 @@ def _metric(one: Metric) -> str:
         ", ".join(one.names) or _NONE,
         one.unit and f"in {one.unit}",
         one.formerly and f"formerly {', '.join(one.formerly)}",
+        one.buckets and f"buckets to {', '.join(f'{bound:g}' for bound in one.buckets)}",
         one.needs and f"needs {one.needs}",
         one.note,
     )
@@ -146,7 +150,19 @@ def _flag(one: Flag) -> str:
         "in the configuration file" if one.in_file else "",
         one.default and f"default {one.default}",
         one.kind if one.kind != "switch" else "",
+        one.unit and f"in {one.unit}",
+        one.on and f"on by {one.on}",
+        one.off and f"off by {one.off}",
         one.note,
+    )
+
+
+def _start(one: Start) -> str:
+    return _joined(
+        one.command,
+        one.also and f"or {', or '.join(one.also)}",
+        one.images and f"images {', '.join(one.images)}",
+        "the model is its first argument" if one.model_first else "",
     )
 
 

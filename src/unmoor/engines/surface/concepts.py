@@ -101,6 +101,7 @@ TRAITS: Mapping[str, str] = {
     "default_address": "where it listens without being told: all, or an address",
     "default_port": "likewise, the port",
     "telemetry": "whether it reports its use to its project by default: on, off",
+    "health_check": "what the health route does: answers, runs_token",
     "error_shape": "nested {error: {...}}, flat {object: error, ...}, text {error: text}",
     "structured_backends": "what enforces schemas, in the order in which it is chosen, parted by commas",
     "structured_fallback": "FEATURE>BACKEND ...: schemas with the feature go to that backend at once",

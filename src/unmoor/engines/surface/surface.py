@@ -133,20 +133,29 @@ class Route(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The names under which one meaning is scraped, in the engine's own unit; none where it has no such metric."""
+    """The names under which one meaning is scraped, in the engine's own unit; none where it has no such metric.
+
+    `buckets` are the upper bounds of a histogram's buckets, ascending, without infinity; empty where nobody looked.
+    """
 
     names: tuple[str, ...]
     source: str
     unit: str = ""
     needs: str = ""
     formerly: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
     note: str = ""
 
 
 class Flag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one engine spells a concept of starting it: its options, or a key of its configuration file where `in_file`.
 
-    No `names`: it has no such thing. `kind` tells how the value is to be understood where engines differ in that.
+    No `names`: it has no such thing; with a `default` that is how it always is, and `elsewhere` says that the same is
+    said another way, told in `note`. `kind` tells how the value is to be understood where engines differ in that.
+
+    `words` map the engine's own words for values to those that are the same for every engine. `unit` is that of a
+    size. `several`: more values than one are given as further words, or parted by commas. `on` and `off` are the
+    whole words that switch it on or off where no name alone does. `by_hand`: a value says nothing by itself.
     """
 
     names: tuple[str, ...]
@@ -155,7 +164,28 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     kind: str = ""
     in_file: bool = False
     switch: bool = False
+    elsewhere: bool = False
+    by_hand: bool = False
+    words: Mapping[str, str] = {}
+    unit: Literal["", "GiB", "GB", "MiB", "bytes"] = ""
+    several: Literal["", "words", "commas"] = ""
+    on: str = ""
+    off: str = ""
     note: str = ""
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The words that start its server, as in a shell; `also` are other forms of them.
+
+    `images` are containers whose entry point starts the server, so that options follow the image's name at once.
+    `model_first`: the model is the first argument, and needs no option.
+    """
+
+    command: str
+    source: str
+    also: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    model_first: bool = False
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -211,6 +241,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     sources: Mapping[str, Source]
     unknown_fields: Trait
     fields: Mapping[Endpoint, tuple[str, ...]]
+    start: Start | None = None
     spellings: Mapping[str, Spelling] = {}
     domains: Mapping[str, Domain] = {}
     traits: Mapping[str, Trait] = {}
@@ -231,4 +262,4 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return self.sources[statement.source]
 
 
-Statement = Spelling | Domain | Trait | Route | Metric | Flag | Parsers | Support | Answer
+Statement = Spelling | Domain | Trait | Route | Metric | Flag | Start | Parsers | Support | Answer
