@@ -124,6 +124,13 @@ def test_a_header_over_the_formats_bound_is_refused_before_it_is_read(tmp_path: 
     assert caught.value.problem.expected == "at most 100000000, the format's bound"
 
 
+def test_more_tensors_than_any_model_has_are_refused(tmp_path: Path) -> None:
+    entry = '{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
+    content = ("{" + ",".join(f'"{number}":{entry}' for number in range(250_001)) + "}").encode()
+    found = problem(tmp_path / "m", safetensors(content, 0))
+    assert (found.what, found.seen) == ("has more tensors than any model", "250001")
+
+
 def test_pipes_folders_and_files_that_may_not_be_read_are_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()

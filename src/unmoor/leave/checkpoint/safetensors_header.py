@@ -21,6 +21,9 @@ from unmoor.leave.checkpoint.tensors import Tensor, WeightsHeader
 MOST_HEADER_BYTES = 100_000_000
 """The library's own bound (MAX_HEADER_SIZE)."""
 
+MOST_TENSORS = 250_000
+"""In one file; the largest models have about half of that in all their files. A million would take minutes."""
+
 _LENGTH_BYTES = 8
 _MOST_DIMENSIONS = 64
 _BITS = {
@@ -85,6 +88,10 @@ def _entries(header: bytes, name: str) -> tuple[dict[str, _Entry], dict[str, str
     tensor = ""
     try:
         raw = _NAMES.decode(header)
+        if len(raw) > MOST_TENSORS:
+            raise broken(
+                name, "has more tensors than any model", seen=str(len(raw)), expected=f"at most {MOST_TENSORS}"
+            )
         for tensor, told in raw.items():
             if tensor == "__metadata__":
                 metadata = _METADATA.decode(told)
