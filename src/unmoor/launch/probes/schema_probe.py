@@ -116,7 +116,7 @@ class LLGuidance:
             raise NotCompiledError(first.get_error())
 
         def accepts(text: bytes) -> bool:
-            matcher = library.LLMatcher(self._tokens, grammar, log_level=0)
+            matcher = first.deep_copy()
             return bool(matcher.consume_tokens(list(text)) and matcher.is_accepting())
 
         return accepts

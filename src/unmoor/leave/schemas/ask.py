@@ -19,8 +19,8 @@ from unmoor.launch.schema_compilers import NAME, Compilers, ask_compilers, compi
 from unmoor.leave.schemas import table
 from unmoor.leave.schemas.answers import Keyword, SchemaAnswer, SchemaAnswers, Verdict
 from unmoor.leave.schemas.backends import PROBED, backends, backends_for, is_without_backend
-from unmoor.leave.schemas.features import Features, features_of
-from unmoor.leave.schemas.mutate import Trial, controls, trials
+from unmoor.leave.schemas.features import FeaturePlace, Features, features_of
+from unmoor.leave.schemas.mutate import Trial, Trials, controls
 from unmoor.leave.uses import Constraint, Uses
 
 MOST_FILE_BYTES = 16 << 20
@@ -41,7 +41,7 @@ class _Asked:
     text: str
     features: Features
     controls: tuple[str, ...] = ()
-    trials: tuple[Trial, ...] = ()
+    trials: Mapping[FeaturePlace, Trial] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -56,15 +56,20 @@ class _Questions:
         for value in values:
             wanted.setdefault(value, len(wanted))
 
+    def waiting(self) -> bool:
+        """Whether anything has not been asked yet."""
+        return len(self.told) < len(self.values)
+
     def ask(self, where: Compilers) -> None:
-        """Asks all at once."""
-        numbered = dict(enumerate(self.values.items()))
+        """Asks, at once, all that has not been asked yet."""
+        new = [(key, values) for key, values in self.values.items() if key not in self.told]
+        numbered = dict(enumerate(new))
         lines = [
             {"id": number, "library": library, "kind": kind, "content": text, "values": list(values)}
             for number, ((library, kind, text), values) in numbered.items()
         ]
         answers = ask_compilers(where, lines)
-        self.told = {key: answers.get(str(number), {}) for number, (key, _) in numbered.items()}
+        self.told |= {key: answers.get(str(number), {}) for number, (key, _) in numbered.items()}
 
     def outcome(self, library: str, kind: str, text: str) -> Mapping[str, Any]:
         return self.told.get((library, kind, text), {})
@@ -93,20 +98,17 @@ def ask_schemas(
     constraints = {one.key: one for one in (*uses.constraints.values(), *more)}
     if not constraints:
         return SchemaAnswers({}, {})
-    asked = [_prepared(one) for one in constraints.values()]
+    trials = Trials()
+    asked = [_prepared(one, trials) for one in constraints.values()]
     not_asked: list[str] = []
     environments = _environments((source, target), not_asked)
-    questions: dict[tuple[tuple[str, str], ...], _Questions] = {}
-    for side, where in zip((source, target), environments, strict=True):
-        if where is not None:
-            kept = questions.setdefault(_versions(where), _Questions())
-            _put(kept, asked, side, where)
-    for versions, kept in questions.items():
-        where = next(one for one in environments if one is not None and _versions(one) == versions)
-        names = ", ".join(f"{name} {version}" for name, version in versions)
+    questions: dict[_Versions, _Questions] = {_versions(where): _Questions() for where in environments if where}
+    for where in {_versions(where): where for where in environments if where}.values():
+        names = ", ".join(f"{name} {version}" for name, version in _versions(where))
         say(f"asking {names} ({where.name}) about {plural(len(constraints), 'constraint')}")
+        sides = [side for side, its in zip((source, target), environments, strict=True) if its and _same(its, where)]
         try:
-            kept.ask(where)
+            _ask(questions[_versions(where)], asked, sides, where)
         except UnmoorError as error:
             not_asked.append(f"schemas, of {names}: {error.message}; the table answered")
     answers = [
@@ -160,7 +162,7 @@ def _read_schema(path: Path) -> Constraint:
     return Constraint(key, "json_schema", content)
 
 
-def _prepared(one: Constraint) -> _Asked:
+def _prepared(one: Constraint, trials: Trials) -> _Asked:
     if one.kind != "json_schema":
         content = one.content if isinstance(one.content, str) else json.dumps(one.content)
         return _Asked(one, content, Features())
@@ -169,7 +171,7 @@ def _prepared(one: Constraint) -> _Asked:
     if features.too_large:
         return _Asked(one, "", features)
     text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
-    return _Asked(one, text, features, controls(schema), tuple(trials(schema, features)))
+    return _Asked(one, text, features, controls(schema), trials.of(schema, features))
 
 
 def _environments(sides: Sequence[Surface], not_asked: list[str]) -> list[Compilers | None]:
@@ -190,24 +192,40 @@ def _environments(sides: Sequence[Surface], not_asked: list[str]) -> list[Compil
     return [found.get(side.engine) for side in sides]
 
 
-def _versions(where: Compilers) -> tuple[tuple[str, str], ...]:
+_Versions = tuple[tuple[str, str], ...]
+
+
+def _versions(where: Compilers) -> _Versions:
     return tuple(sorted(where.versions.items()))
 
 
-def _put(questions: _Questions, asked: Sequence[_Asked], side: Surface, where: Compilers) -> None:
-    for one in asked:
-        if one.features.too_large:
-            continue
-        for library in backends_for(side, one.features.count):
-            if library in where.versions:
-                questions.want(library, one.constraint.kind, one.text, one.controls)
-                for trial in one.trials:
-                    values = (*trial.bad, *trial.good, *trial.extra)
-                    questions.want(library, "json_schema", trial.schema, values)
+def _same(one: Compilers, other: Compilers) -> bool:
+    return _versions(one) == _versions(other)
+
+
+def _ask(questions: _Questions, asked: Sequence[_Asked], sides: Sequence[Surface], where: Compilers) -> None:
+    """Asks each constraint's first library; then, of those that it refused, the next."""
+    for turn in range(max(len(backends(side)) for side in sides)):
+        for one in asked:
+            for side in sides:
+                _want(questions, one, backends_for(side, one.features.count), turn, where)
+        if questions.waiting():
+            questions.ask(where)
+
+
+def _want(questions: _Questions, one: _Asked, order: Sequence[str], turn: int, where: Compilers) -> None:
+    if one.features.too_large or turn >= len(order) or order[turn] not in where.versions:
+        return
+    kind = one.constraint.kind
+    if turn and questions.outcome(order[turn - 1], kind, one.text).get("outcome") != "error":
+        return
+    questions.want(order[turn], kind, one.text, one.controls)
+    for trial in one.trials.values():
+        questions.want(order[turn], "json_schema", trial.schema, (*trial.bad, *trial.good, *trial.extra))
 
 
 def _answer(
-    one: _Asked, side: Surface, where: Compilers | None, questions: Mapping[tuple[tuple[str, str], ...], _Questions]
+    one: _Asked, side: Surface, where: Compilers | None, questions: Mapping[_Versions, _Questions]
 ) -> SchemaAnswer:
     """What `side` makes of one constraint: the server's own refusals, then the first library that compiles it."""
     if is_without_backend(side):
@@ -268,13 +286,12 @@ def _by_library(one: _Asked, library: str, version: str, questions: _Questions) 
     if outcome in _TOO_MUCH:
         return SchemaAnswer(verdict="refused", by=by, note=_TOO_MUCH[outcome], backend=library, too_large=True)
     compiled = outcome == "compiled"
-    tried = {(trial.place.feature, trial.place.at): trial for trial in one.trials}
     whole = questions.accepted(library, kind, one.text, one.controls)
     keywords = []
     for place in one.features.places:
         if place.feature == "additionalProperties_absent":
             continue
-        trial = tried.get((place.feature, place.at))
+        trial = one.trials.get(place)
         verdict = _verdict(trial, library, questions) if trial else "unknown"
         if verdict == "unknown" and place.feature in {"ref", "recursion"} and whole:
             verdict = "enforced" if all(whole) else "blocks"
@@ -312,7 +329,7 @@ def _verdict(trial: Trial, library: str, questions: _Questions) -> Verdict:
 def _strict(one: _Asked, library: str, questions: _Questions) -> bool | None:
     """Whether properties that are not named are kept out, anywhere; None where no place was tried."""
     told: list[bool] = []
-    for trial in one.trials:
+    for trial in one.trials.values():
         if any(questions.accepted(library, "json_schema", trial.schema, trial.good)):
             told += questions.accepted(library, "json_schema", trial.schema, trial.extra)
     return None if not told else not all(told)

@@ -36,14 +36,14 @@ _ALONE = ("items", "additionalProperties", "unevaluatedProperties", "unevaluated
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _LENGTHS = ("minLength", "maxLength")
 _ONE_KEYWORD = (
-    *("not", "dependentRequired", "dependentSchemas", "contains", "anyOf", "oneOf", "multipleOf", "patternProperties"),
+    *("not", "dependentRequired", "dependentSchemas", "contains", "anyOf", "multipleOf", "patternProperties"),
     *("propertyNames", "enum", "const", "prefixItems", "unevaluatedProperties", "unevaluatedItems"),
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FeaturePlace:
-    """One feature at one place. `keywords` are those of `node` that make it; `at` names no property."""
+    """One feature at one place, which equals no other. `keywords` of `node` make it; `at` names no property."""
 
     feature: str
     at: str
@@ -143,6 +143,8 @@ def _features_of_node(node: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "if_then_else", ("if", "then", "else")
     if isinstance(several := node.get("allOf"), list) and len(several) > 1:
         yield "allOf", ("allOf",)
+    if isinstance(branches := node.get("oneOf"), list):
+        yield "anyOf" if are_disjoint(branches) else "oneOf", ("oneOf",)
     if "$ref" in node:
         yield "ref", ("$ref",)
     if is_nullable(node):
@@ -150,6 +152,30 @@ def _features_of_node(node: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield from _bounds(node)
     yield from _text(node)
     yield from _object(node)
+
+
+def are_disjoint(branches: list[Any]) -> bool:
+    """Whether it is plain that no value fits two of them: their types differ, or what one property must be."""
+    kinds = [{"number" if kind == "integer" else kind for kind in types_of(one)} for one in branches if _is_schema(one)]
+    if len(kinds) < len(branches) or not all(kinds):
+        return False
+    if sum(map(len, kinds)) == len(set().union(*kinds)):
+        return True
+    names = set.intersection(*({*one.get("properties", {})} & {*one.get("required", ())} for one in branches))
+    return any(_tells_apart(name, branches) for name in names)
+
+
+def _tells_apart(name: str, branches: list[Any]) -> bool:
+    values: list[str] = []
+    for one in branches:
+        inner = one["properties"][name]
+        fixed = [inner["const"]] if _is_schema(inner) and "const" in inner else inner.get("enum", ())
+        values += {repr(value) for value in fixed} or [""]
+    return "" not in values and len(values) == len(set(values))
+
+
+def _is_schema(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 def is_nullable(node: Schema) -> bool:

@@ -1,7 +1,8 @@
 """For each keyword of a schema: values that are valid but for that keyword, and valid controls.
 
 A keyword is tried on its own schema, taken out of the whole, so that no other keyword stands in the way: first values
-that fit once the keyword is taken away and do not with it, then values that fit.
+that fit once the keyword is taken away and do not with it, then values that fit. Places that differ in numbers and
+names alone are tried once: what a library makes of a keyword hangs on what stands beside it, not on how large it is.
 """
 
 from __future__ import annotations
@@ -24,11 +25,30 @@ _ACCEPTED_ONLY = frozenset(("ref", "recursion", "nullable", "additionalPropertie
 """Features of which no value can be wrong by themselves."""
 
 
+_KEYS_ONLY = frozenset(
+    (
+        *("additionalProperties_absent", "additionalProperties_false", "required_undeclared", "properties_bounds"),
+        "dependentRequired",
+    )
+)
+"""Features that are about the names of properties: what the properties are does not matter to them."""
+
+_CONTENT_COUNTS = frozenset(
+    (
+        *("not", "if_then_else", "contains", "allOf", "anyOf", "oneOf", "propertyNames", "patternProperties", "ref"),
+        *("prefixItems", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "recursion"),
+    )
+)
+"""Features of which no two places are alike unless they are the same."""
+
+_SAID_IN_FULL = frozenset(("type", "format", "pattern", "nullable", "uniqueItems"))
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is asked of a library about one place: `schema` as JSON text, and values as JSON texts."""
+    """What is asked of a library about one feature: `schema` as JSON text, and values as JSON texts."""
 
-    place: FeaturePlace
+    feature: str
     schema: str
     bad: tuple[str, ...]
     good: tuple[str, ...]
@@ -38,20 +58,53 @@ class Trial:
     @property
     def needs_no_bad(self) -> bool:
         """Whether no value could be wrong by this feature alone, so that controls tell all."""
-        return self.place.feature in _ACCEPTED_ONLY
+        return self.feature in _ACCEPTED_ONLY
 
 
-def trials(schema: object, features: Features) -> Iterator[Trial]:
-    """A trial for each place of `features` of which one can be made."""
-    roots: dict[int, object] = {}
-    for place in features.places:
-        root = roots.setdefault(id(place.node), alone(place.node, schema))
-        try:
-            trial = _trial(place, root) if isinstance(root, dict) else None
-        except UNKNOWN:  # a keyword whose value is not of its type: what a library says of the whole must do
-            continue
-        if trial is not None:
-            yield trial
+class Trials:
+    """Makes trials, each once for all the places that are alike, of however many schemas."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], Trial | None] = {}
+
+    def of(self, schema: object, features: Features) -> dict[FeaturePlace, Trial]:
+        """The trial of each place of `features` of which one can be made; `schema` is the whole."""
+        found: dict[FeaturePlace, Trial] = {}
+        for place in features.places:
+            root = alone(place.node, schema, keys_only=place.feature in _KEYS_ONLY)
+            if root is None:
+                continue
+            key = _likeness(place, root)
+            if key not in self._made:
+                self._made[key] = _made(place, root)
+            trial = self._made[key]
+            if trial is not None:
+                found[place] = trial
+        return found
+
+
+def _likeness(place: FeaturePlace, root: dict[str, Any]) -> tuple[object, ...]:
+    """What two places share that are tried as one."""
+    if place.feature in _CONTENT_COUNTS:
+        return place.feature, _written(root)
+    said = sorted((name, _written(value) if name in _SAID_IN_FULL else _kind(value)) for name, value in root.items())
+    return place.feature, *said
+
+
+def _kind(value: object) -> str:
+    """A value's type; of a schema, the type that it asks for."""
+    if isinstance(value, dict):
+        return f"object {value.get('type')}"
+    if isinstance(value, list):
+        return f"list of {'/'.join(sorted({type(one).__name__ for one in value}))}"
+    return str(value) if isinstance(value, bool) else type(value).__name__
+
+
+def _made(place: FeaturePlace, root: dict[str, Any]) -> Trial | None:
+    try:
+        return _trial(place, root)
+    except UNKNOWN:  # a keyword whose value is not of its type: what a library says of the whole must do
+        return None
 
 
 def controls(schema: object) -> tuple[str, ...]:
@@ -62,17 +115,25 @@ def controls(schema: object) -> tuple[str, ...]:
         return ()
 
 
-def alone(node: Schema, root: object) -> object:
-    """The schema at `node` as one of its own, with the definitions that it refers to; None where that cannot be."""
-    if node is root:
-        return root
+def alone(node: Schema, root: object, *, keys_only: bool = False) -> dict[str, Any] | None:
+    """The schema at `node` as one of its own, with the definitions that it refers to; None where that cannot be.
+
+    With `keys_only` its properties are all made plain.
+    """
+    if keys_only:
+        named = node.get("properties")
+        plain = {name: {"type": "boolean"} for name in named} if isinstance(named, dict) else {}
+        kept = {name: value for name, value in node.items() if name not in {"$defs", "definitions"}}
+        node = {**kept, "properties": plain} if plain else kept
+    elif node is root:
+        return dict(node)
     refs = [inner["$ref"] for inner, _, _ in schemas_in(node) if "$ref" in inner]
     if not refs:
         return dict(node)
-    kept = {name: root[name] for name in ("$defs", "definitions") if isinstance(root, dict) and name in root}
-    every = [*refs, *(inner["$ref"] for inner, _, _ in schemas_in(kept) if "$ref" in inner)]
-    inside = [(pointer(ref) or ("",))[0] in kept for ref in every]
-    return {**node, **kept} if all(inside) else None
+    defined = {name: root[name] for name in ("$defs", "definitions") if isinstance(root, dict) and name in root}
+    every = [*refs, *(inner["$ref"] for inner, _, _ in schemas_in(defined) if "$ref" in inner)]
+    inside = [(pointer(ref) or ("",))[0] in defined for ref in every]
+    return {**node, **defined} if all(inside) else None
 
 
 def _trial(place: FeaturePlace, root: dict[str, Any]) -> Trial | None:
@@ -87,7 +148,7 @@ def _trial(place: FeaturePlace, root: dict[str, Any]) -> Trial | None:
     extra = _extra(root, good) if place.feature == "additionalProperties_absent" else ()
     # The longest controls use most of the schema.
     told = sorted(map(_written, good), key=len)[::-1]
-    return Trial(place, text, tuple(map(_written, bad)), tuple(told[:MOST_GOOD]), extra)
+    return Trial(place.feature, text, tuple(map(_written, bad)), tuple(told[:MOST_GOOD]), extra)
 
 
 def _extra(root: dict[str, Any], good: list[Any]) -> tuple[str, ...]:
