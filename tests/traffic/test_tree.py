@@ -136,3 +136,12 @@ def test_a_symbol_is_kept_once_for_every_distinct_prefix_and_read_only_where_pro
     for chain, ends in chained([dialogue, dialogue[:100] + "z"])[1:]:
         builder.add(chain, ends)
     assert store.read <= 2 * 4
+
+
+def test_a_finished_builder_gives_its_tree_away_and_is_empty() -> None:
+    builder = TreeBuilder()
+    for chain, ends in chained(["ab", "abc", "axy", "b"]):
+        builder.add(chain, ends)
+    built, given = builder.build(), builder.finished()
+    assert (given.parent.tolist(), given.end.tolist()) == (built.parent.tolist(), built.end.tolist())
+    assert len(builder) == 1
