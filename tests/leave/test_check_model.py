@@ -95,9 +95,12 @@ def test_adapters_are_told_beside_the_model(tmp_path: Path) -> None:
     assert {(one["adapter"], one["engine"]) for one in found["adapter_verdicts"]} == {
         (name, engine) for name in ("dora", "plain") for engine in ENGINES
     }
-    refusing = [name for name in ENGINES if surface(name).adapter.get("use_dora", None) is not None]
-    lost = {one["adapter"] for one in found["adapter_verdicts"] if one["serves"] == "refused"}
-    assert lost == {"dora"}
+    serves = {(one["adapter"], one["engine"]): one["serves"] for one in found["adapter_verdicts"]}
+    said = {name: {trait: one.value for trait, one in surface(name).adapter.items()} for name in ENGINES}
+    peft = [name for name in ENGINES if said[name].get("peft_safetensors") == "native"]
+    refusing = [name for name in peft if said[name].get("use_dora") == "refused"]
+    assert {serves["plain", name] for name in peft} == {"native"}
+    assert {serves["dora", name] for name in refusing} == {"refused"}
     code, _ = told(root, "--adapter", tmp_path / "all" / "dora", "--engine", refusing[0])
     assert code == 3
 

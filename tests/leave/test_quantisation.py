@@ -48,7 +48,17 @@ INT8 = {"num_bits": 8, "type": "int", "dynamic": True}
         ({"quant_method": "mxfp4"}, "mxfp4", 4),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4", 4),
         ({"quant_algo": "FP8"}, "fp8", 8),
+        ({"quantization": {"quant_algo": "NVFP4"}}, "nvfp4", 4),
+        ({"quant_method": "modelopt", "quant_algo": "W4A16_NVFP4"}, "nvfp4", 4),
         ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}, "modelopt_mixed_precision", None),
+        (
+            {
+                "quant_algo": "MIXED_PRECISION",
+                "quantized_layers": {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "NVFP4"}},
+            },
+            "nvfp4",
+            4,
+        ),
         (compressed("float-quantized", group(8, "float", FLOAT8, strategy="channel")), "fp8", 8),
         (compressed("float-quantized", group(8, "float", FLOAT8, strategy="block")), "fp8_block", 8),
         (compressed("nvfp4-pack-quantized", group(4, "float", group_size=16)), "nvfp4", 4),
@@ -192,3 +202,17 @@ def test_a_configuration_and_tensors_that_say_different_things_are_told(tmp_path
     on_loading = write_model(tmp_path / "b", config={"quantization_config": {"quant_method": "bitsandbytes"}})
     for root in (agreeing, on_loading):
         assert read_checkpoint(root).problems == ()
+
+
+def test_what_is_left_of_the_original_within_a_requantised_model_is_not_believed(tmp_path: Path) -> None:
+    # As of nvidia/Kimi-K2.5-NVFP4, whose text_config keeps the original's INT4 (github.com/ai-dynamo/aiconfigurator,
+    # src/aiconfigurator/model_configs, 202f06a, seen 2026-12-01).
+    inner = compressed("pack-quantized", group(4, "int", group_size=32))
+    told = {"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": None, "group_size": 16}}
+    packed: Shapes = {"a.weight": ("U8", (8, 4)), "a.weight_scale_2": ("F32", ())}
+    config = {"text_config": {"quantization_config": inner}}
+    found = read_checkpoint(write_model(tmp_path, config=config, tensors=packed, hf_quant_config=told))
+    assert (found.quantisation.scheme, found.quantisation.said_in) == ("nvfp4", "hf_quant_config.json")
+    (problem,) = found.problems
+    assert problem.seen == "hf_quant_config.json: nvfp4; config.json, text_config: int4_w4a16"
+    assert not problem.fatal

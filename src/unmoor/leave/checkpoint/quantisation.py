@@ -25,23 +25,22 @@ def kv_scale_count(names: Iterable[str]) -> int:
     return sum(1 for name in names if name.endswith(_KV_SCALES))
 
 
-def quantisation(
-    config: Tree, modelopt: Tree | None, tensors: Mapping[str, Tensor], *, config_file: str
-) -> Quantisation:
-    """What the configuration says, else ModelOpt's own file, else the tensors' names and types.
+def sayings(config: Tree, modelopt: Tree | None, *, config_file: str) -> list[Quantisation]:
+    """What each file says, in the order in which engines believe them; one that says nothing is left out.
 
-    `config` is config.json; `modelopt` is hf_quant_config.json, None where there is none.
+    `config` is config.json; `modelopt` is hf_quant_config.json, None where there is none. Believed first is the
+    configuration's own table, then ModelOpt's file, then the table of the language model within the configuration.
     """
+    found = []
     told = _table(config, "quantization_config") or _table(config, "compression_config")
-    if told is None:
-        inner = _table(config, "text_config") or _table(config, "llm_config") or {}
-        told = _table(inner, "quantization_config")
     if told is not None:
-        found = from_config(told, said_in=config_file)
-    elif modelopt is not None:
-        found = from_modelopt(_table(modelopt, "quantization") or modelopt, said_in="hf_quant_config.json")
-    else:
-        found = from_tensors(tensors)
+        found.append(from_config(told, said_in=config_file))
+    if modelopt is not None:
+        found.append(from_modelopt(modelopt, said_in="hf_quant_config.json"))
+    for key in ("text_config", "llm_config"):
+        inner = _table(_table(config, key) or {}, "quantization_config")
+        if inner is not None:
+            found.append(from_config(inner, said_in=f"{config_file}, {key}"))
     return found
 
 
@@ -49,6 +48,7 @@ def from_config(told: Tree, *, said_in: str) -> Quantisation:
     """From `quantization_config`. A method that is not known is its own scheme, which no table has."""
     method = _word(told, "quant_method") or ("bitsandbytes" if "load_in_4bit" in told else "")
     method = method or ("modelopt" if "quant_algo" in told else "")
+    method = method or ("modelopt" if "quantization" in told else "")
     reader = _READERS.get(method, _unknown)
     return reader(told, method, said_in)
 
@@ -139,19 +139,35 @@ def _mxfp4(told: Tree, method: str, said_in: str) -> Quantisation:
 
 
 def _modelopt(told: Tree, method: str, said_in: str) -> Quantisation:
+    """ModelOpt: its own file has a table within a table, a configuration the same without."""
+    told = _table(told, "quantization") or told
     algorithm = _word(told, "quant_algo").upper()
-    scheme = _MODELOPT.get(algorithm, "")
+    layers = [one for one in (_table(told, "quantized_layers") or {}).values() if isinstance(one, Mapping)]
+    schemes = list(dict.fromkeys(_modelopt_scheme(_word(one, "quant_algo").upper()) for one in layers))
+    mixed = algorithm == "MIXED_PRECISION" and schemes
+    scheme = min(schemes, key=_modelopt_bits) if mixed else _modelopt_scheme(algorithm)
     return Quantisation(
-        scheme=scheme or f"modelopt_{algorithm.lower()}" if algorithm else "modelopt",
+        scheme=scheme,
         method=f"{method} {algorithm}".strip(),
         said_in=said_in,
-        bits=4 if scheme in {"nvfp4", "awq_int4", "mxfp4"} else 8 if scheme else None,
+        bits=None if _modelopt_bits(scheme) == _UNKNOWN_BITS else _modelopt_bits(scheme),
         group_size=_number(told, "group_size"),
         kv_cache=_modelopt_kv(told),
-        details=_skipped(told),
+        details={**_skipped(told), **({"schemes": schemes} if mixed else {})},
     )
 
 
+def _modelopt_scheme(algorithm: str) -> str:
+    return _MODELOPT.get(algorithm) or f"modelopt_{algorithm.lower()}".rstrip("_")
+
+
+def _modelopt_bits(scheme: str) -> int:
+    if scheme in {"nvfp4", "mxfp4", "awq_int4"}:
+        return 4
+    return 8 if scheme in _MODELOPT.values() else _UNKNOWN_BITS
+
+
+_UNKNOWN_BITS = 99
 _MODELOPT = {
     "FP8": "fp8",
     "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
@@ -159,6 +175,7 @@ _MODELOPT = {
     "FP8_BLOCK_SCALES": "fp8_block",
     "NVFP4": "nvfp4",
     "NVFP4_AWQ": "nvfp4",
+    "W4A16_NVFP4": "nvfp4",
     "MXFP4": "mxfp4",
     "MXFP8": "mxfp8",
     "W4A16_AWQ": "awq_int4",
@@ -176,7 +193,7 @@ def _compressed(told: Tree, method: str, said_in: str) -> Quantisation:
     """compressed-tensors: groups of modules, each with its weights and activations; the narrowest names the scheme."""
     groups = [group for group in (_table(told, "config_groups") or {}).values() if isinstance(group, Mapping)]
     kinds = [_group(group, _word(group, "format") or _word(told, "format")) for group in groups]
-    kinds.sort(key=lambda kind: kind.bits or 99)
+    kinds.sort(key=lambda kind: kind.bits or _UNKNOWN_BITS)
     first = kinds[0] if kinds else Quantisation(scheme="none" if not groups else "compressed-tensors")
     schemes = list(dict.fromkeys(kind.scheme for kind in kinds))
     details = {**_kept(told, "format", "quantization_status"), **_skipped(told)}
@@ -292,7 +309,9 @@ _READERS: Mapping[str, Callable[[Tree, str, str], Quantisation]] = {
     "mxfp4": _mxfp4,
     "modelopt": _modelopt,
     "modelopt_fp4": _modelopt,
+    "modelopt_fp8": _modelopt,
     "modelopt_mixed": _modelopt,
+    "modelopt_mxfp8": _modelopt,
     "compressed-tensors": _compressed,
     "quark": _quark,
     "fbgemm_fp8": _fbgemm,

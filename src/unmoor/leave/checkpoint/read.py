@@ -17,7 +17,7 @@ from unmoor.leave.checkpoint.checkpoint import Checkpoint, Problem, Quantisation
 from unmoor.leave.checkpoint.folder import PICKLES, ModelFolder, list_folder
 from unmoor.leave.checkpoint.gguf_header import file_type_name, read_gguf
 from unmoor.leave.checkpoint.hf_config import CONFIG, ConfigFiles
-from unmoor.leave.checkpoint.quantisation import kv_scale_count, quantisation
+from unmoor.leave.checkpoint.quantisation import from_tensors, kv_scale_count, sayings
 from unmoor.leave.checkpoint.safetensors_header import read_safetensors
 from unmoor.leave.checkpoint.shard_index import INDEX, misplaced, missing_shards, read_index
 from unmoor.leave.checkpoint.tensors import Tensor, WeightsHeader
@@ -159,7 +159,8 @@ def _from_safetensors(
     path: str, files: ConfigFiles, headers: list[WeightsHeader], problems: list[Problem]
 ) -> Checkpoint:
     tensors = {name: tensor for header in headers for name, tensor in header.tensors.items()}
-    found = quantisation(files.config or {}, files.modelopt, tensors, config_file=CONFIG)
+    said = sayings(files.config or {}, files.modelopt, config_file=CONFIG)
+    found = said[0] if said else from_tensors(tensors)
     scales = kv_scale_count(tensors)
     if found.kv_cache:
         found = msgspec.structs.replace(found, kv_scales=scales > 0)
@@ -190,7 +191,7 @@ def _from_safetensors(
         hashes={file: hashlib.sha256(content).hexdigest() for file, content in sorted(files.contents.items())},
         kv_scale_tensors=scales,
         ties_embeddings=_truth(files.says("tie_word_embeddings")),
-        problems=(*problems, *files.problems, *_unlike(found, tensors)),
+        problems=(*problems, *files.problems, *_unlike(found, tensors), *_disagreeing(said)),
     )
 
 
@@ -205,6 +206,17 @@ def _unlike(found: Quantisation, tensors: Mapping[str, Tensor]) -> Iterator[Prob
         types = ", ".join(sorted({one.dtype for one in tensors.values()}))
         what = f"says that weights are quantised ({shown(found.scheme)}), and no tensor is"
         yield Problem(file=found.said_in, what=what, seen=f"tensors of {types}", expected="quantised weights")
+
+
+def _disagreeing(said: list[Quantisation]) -> Iterator[Problem]:
+    """Where two files tell of different schemes: an engine that reads the other one fails, or loads nonsense."""
+    if len({one.scheme for one in said}) > 1:
+        yield Problem(
+            file=said[0].said_in,
+            what="says of quantisation what another file does not",
+            seen="; ".join(f"{one.said_in}: {shown(one.scheme)}" for one in said),
+            expected="one scheme",
+        )
 
 
 _QUANTISED_WHEN_LOADED = frozenset(("none", "bitsandbytes", "torchao", "hqq"))
