@@ -16,7 +16,7 @@ from made_weights import LLAMA, Q_PROJ, gguf, lora, write_adapter, write_model
 from unmoor.core.errors import UsageError
 from unmoor.engines.surface.surface import Flag, Option, Source, Support, Surface, Trait
 from unmoor.leave.adapters.adapter import Adapter
-from unmoor.leave.adapters.base_model import fit
+from unmoor.leave.adapters.base_model import fit, with_model
 from unmoor.leave.adapters.read import read_adapters
 from unmoor.leave.adapters.support import adapter_verdict
 from unmoor.leave.checkpoint.read import read_checkpoint
@@ -199,6 +199,29 @@ def test_ranks_over_the_servers_bound(
 def test_a_rank_beyond_every_choice_is_refused(tmp_path: Path) -> None:
     target = engine(max_rank="16", choices=("16", "32"))
     assert kinds(one(tmp_path / "a", r=64), target) == [("UM117", "lost")]
+
+
+def test_an_engine_that_converts_or_serves_none(tmp_path: Path) -> None:
+    plain = one(tmp_path / "a", use_dora=True)
+    converts, none = (
+        engine(peft_safetensors="fallback", use_dora="native"),
+        engine(peft_safetensors="refused", gguf_adapter="refused"),
+    )
+    assert kinds(plain, converts) == [("UM117", "translated")]
+    assert kinds(plain, none) == [("UM117", "lost")]
+    assert kinds(plain, none, none) == [("UM117", "same")]
+
+
+def test_an_adapted_head_that_is_tied_is_a_trait_of_both(tmp_path: Path) -> None:
+    adapter = one(tmp_path / "a", target_modules=["q_proj", "lm_head"])
+    tied = read_checkpoint(write_model(tmp_path / "m", config={"tie_word_embeddings": True}))
+    untied = read_checkpoint(write_model(tmp_path / "n"))
+    assert "tied_lm_head" in with_model(adapter, tied).traits
+    assert "tied_lm_head" not in with_model(adapter, untied).traits
+    assert "tied_lm_head" not in with_model(one(tmp_path / "b"), tied).traits
+    refuses = engine(tied_lm_head="refused")
+    assert ("UM117", "lost") in kinds(with_model(adapter, tied), refuses)
+    assert ("UM117", "lost") not in kinds(with_model(adapter, untied), refuses)
 
 
 def test_an_adapter_of_another_model_is_told_by_its_shapes(tmp_path: Path) -> None:

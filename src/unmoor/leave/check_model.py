@@ -9,6 +9,7 @@ import msgspec
 from unmoor.core.evidence import Caveat
 from unmoor.engines.surface.surface import Surface
 from unmoor.leave.adapters.adapter import Adapter
+from unmoor.leave.adapters.base_model import with_model
 from unmoor.leave.adapters.support import AdapterVerdict, adapter_verdict
 from unmoor.leave.case import Hit
 from unmoor.leave.checkpoint.bounded import shown
@@ -54,6 +55,7 @@ def check_model(
 
     `all_wanted`: the user named these engines, so that one of them which refuses is a loss; else only when all do.
     """
+    adapters = [with_model(adapter, checkpoint) for adapter in adapters]
     found = tuple(one for surface in surfaces for one in verdicts(checkpoint, surface, hardware))
     hits = list(_hits(checkpoint, adapters, surfaces, hardware, all_wanted=all_wanted))
     findings = tuple(sorted((one.finding for one in hits), key=lambda one: (_ORDER[one.outcome], one.kind)))

@@ -19,6 +19,7 @@ _GB, _MB = 1e9, 1e6
 _ADAPTERS_SHOWN = 20
 _SERVES = {
     "native": "serves it",
+    "fallback": "serves it another way",
     "needs_flag": "serves it when told to",
     "varies": "serves it for some models",
     "ignored": "loads it and disregards a part",

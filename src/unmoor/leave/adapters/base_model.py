@@ -79,6 +79,14 @@ def fit(adapter: Adapter, model: Checkpoint) -> Fit:
     )
 
 
+def with_model(adapter: Adapter, model: Checkpoint | None) -> Adapter:
+    """The adapter with the trait that it has only beside its model: it adapts a head that is tied to the embedding."""
+    vocabulary = adapter.traits.get("embedding")
+    if model is None or not model.ties_embeddings or not isinstance(vocabulary, list) or "lm_head" not in vocabulary:
+        return adapter
+    return msgspec.structs.replace(adapter, traits={**adapter.traits, "tied_lm_head": True})
+
+
 def _adapted(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, int]]:
     """Each adapted linear module's (outputs, inputs): B is (outputs, rank), A (rank, inputs). Experts are left out."""
     sides: dict[str, dict[str, tuple[int, ...]]] = {}

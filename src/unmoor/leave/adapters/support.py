@@ -11,16 +11,19 @@ from unmoor.engines.surface.concepts import ADAPTER
 from unmoor.engines.surface.surface import Option, Source, Support, Surface
 from unmoor.leave.adapters.adapter import Adapter
 
-Serves = Literal["native", "needs_flag", "varies", "ignored", "refused", "unknown"]
+Serves = Literal["native", "fallback", "needs_flag", "varies", "ignored", "refused", "unknown"]
 
-_WORST: Mapping[Serves, int] = {"native": 0, "unknown": 1, "varies": 2, "needs_flag": 3, "ignored": 4, "refused": 5}
+_WORST: Mapping[Serves, int] = {
+    "native": 0, "unknown": 1, "varies": 2, "fallback": 3, "needs_flag": 4, "ignored": 5, "refused": 6,
+}  # fmt: skip
+_CONTAINERS = ("peft_safetensors", "gguf_adapter")
 
 
 class TraitVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine does with one trait of an adapter: a key of `concepts.ADAPTER`, and what its files say there.
 
-    "ignored": it is loaded, and the trait disregarded, so that answers differ without a word. "needs_flag": it works
-    when the server is started with `flag`.
+    "ignored": it is loaded, and the trait disregarded, so that answers differ without a word. "fallback": it works
+    another way, after a conversion say. "needs_flag": it works when the server is started with `flag`.
     """
 
     trait: str
@@ -62,6 +65,11 @@ def trait_verdict(trait: str, surface: Surface) -> TraitVerdict:
     return TraitVerdict(trait=trait, serves=_serves(support), note=support.note, source=surface.source_of(support))
 
 
+def serves_none(surface: Surface) -> bool:
+    """Whether the engine is known to serve no adapters at all."""
+    return all(one in surface.adapter and surface.adapter[one].value == "refused" for one in _CONTAINERS)
+
+
 def _asked(adapter: Adapter) -> Iterator[str]:
     """The traits that are looked up: all, and the container where it is not one of them."""
     yield from (trait for trait in adapter.traits if trait in ADAPTER)
@@ -100,8 +108,10 @@ def _choices(options: Mapping[str, Option], names: tuple[str, ...]) -> list[int]
 
 def _serves(support: Support) -> Serves:
     match support.value:
-        case "native" | "enforced" | "fallback":
+        case "native" | "enforced":
             return "native"
+        case "fallback":
+            return "fallback"
         case "refused" | "blocks":
             return "refused"
         case "ignored" | "leaks":

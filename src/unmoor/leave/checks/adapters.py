@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from unmoor.engines.surface.concepts import ADAPTER
 from unmoor.engines.surface.surface import Surface
 from unmoor.leave.adapters.adapter import Adapter
-from unmoor.leave.adapters.base_model import fit
-from unmoor.leave.adapters.support import Serves, TraitVerdict, adapter_verdict, trait_verdict
+from unmoor.leave.adapters.base_model import fit, with_model
+from unmoor.leave.adapters.support import Serves, TraitVerdict, adapter_verdict, serves_none, trait_verdict
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
@@ -74,7 +74,7 @@ _FIXES: Mapping[str, tuple[Outcome, str]] = {
     ),
     "pickle": ("translated", "Convert the adapter's weights to safetensors."),
     "base_changing_init": ("translated", "Save it with PEFT's path_initial_model_for_weight_conversion."),
-    "peft_safetensors": ("translated", "Convert the adapter to the format that it takes."),
+    "peft_safetensors": ("translated", "Convert the adapter to the format that it takes, with the engine's own tool."),
     "gguf_adapter": ("translated", "Serve the adapter's original folder instead."),
     "added_tokens": ("lost", f"{_MERGE} Its tokenizer goes with it."),
 }
@@ -82,6 +82,9 @@ _FIXES: Mapping[str, tuple[Outcome, str]] = {
 
 def adapter_hits(adapter: Adapter, source: Surface | None, target: Surface) -> Iterator[Hit]:
     """What the target does otherwise with the adapter than its files say, and than the source."""
+    if serves_none(target):
+        yield _none(adapter, source, target)
+        return
     for found in adapter_verdict(adapter, target).traits:
         if found.serves == "native" or (found.serves == "unknown" and found.trait in {"rank_choices", "embedding"}):
             continue
@@ -90,6 +93,20 @@ def adapter_hits(adapter: Adapter, source: Surface | None, target: Surface) -> I
             yield _rslora(adapter, found, before, target)
         else:
             yield _trait(adapter, found, before, target)
+
+
+def _none(adapter: Adapter, source: Surface | None, target: Surface) -> Hit:
+    """The one finding about an engine that serves no adapters."""
+    before = source is not None and serves_none(source)
+    return hit(
+        FORMAT,
+        "same" if before else "lost",
+        "note" if before else "error",
+        features=(_feature(adapter),),
+        seen=f"{target.title} serves no adapters.",
+        fix=_MERGE,
+        sources=(target.source_of(target.adapter["peft_safetensors"]),),
+    )
 
 
 def _rslora(adapter: Adapter, found: TraitVerdict, before: Serves | None, target: Surface) -> Hit:
@@ -136,6 +153,8 @@ def _told(found: TraitVerdict, before: Serves | None) -> tuple[Outcome, Severity
             return "translated", "warning", "takes it only when told to", f"Start it with {found.flag}."
         case "unknown":
             return "same", "note", "may or may not take it: nobody looked", untried
+        case "fallback":
+            return "translated", "warning", "takes it another way", fix if outcome == "translated" else untried
         case "varies":
             return "translated", "warning", "takes it for some models", untried
         case _ if before == found.serves:
@@ -207,7 +226,7 @@ def _look(case: Case) -> Iterator[Hit]:
         yield from adapter_file_hits(adapter)
         if any(problem.fatal for problem in adapter.problems):
             continue
-        yield from adapter_hits(adapter, case.source, case.target)
+        yield from adapter_hits(with_model(adapter, case.model), case.source, case.target)
         if case.model is not None:
             yield from base_hits(adapter, case.model)
 
