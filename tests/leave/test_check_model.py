@@ -9,10 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from made_weights import gguf, lora, write_adapter, write_model
 
 from unmoor.engines.surface.concepts import HARDWARE
 from unmoor.engines.surface.load import known_surfaces, surface
+from unmoor.leave.check_model import check_model
+from unmoor.leave.checkpoint.read import read_checkpoint
+from unmoor.leave.checks.registry import kinds
+from unmoor.report.model_json import to_json
+from unmoor.report.model_text import render
 
 ENGINES = list(known_surfaces())
 
@@ -143,3 +150,34 @@ def test_mistakes_in_the_call_are_one_error(tmp_path: Path, args: tuple[str, ...
 def test_an_unknown_version_gets_the_nearest_with_a_caveat(tmp_path: Path) -> None:
     _, found = told(write_model(tmp_path), "--engine", f"{ENGINES[0]}@999.0")
     assert [one["code"] for one in found["caveats"]] == ["nearest_version"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(
+    [
+        *("architectures", "model_type", "torch_dtype", "dtype", "text_config", "quantization_config", "eos_token_id"),
+        *("bos_token_id", "auto_map", "vocab_size", "max_position_embeddings", "tie_word_embeddings", "_name_or_path"),
+        *("chat_template", "bos_token", "eos_token", "added_tokens_decoder", "add_bos_token", "quantization"),
+    ]
+)
+FILES = st.sampled_from(
+    ["config", "generation_config", "tokenizer_config", "tokenizer", "hf_quant_config", "chat_template"]
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(FILES, st.dictionaries(KEYS, JSON, max_size=6))
+def test_any_configuration_is_read_judged_and_told(
+    tmp_path_factory: pytest.TempPathFactory, file: str, content: dict[str, Any]
+) -> None:
+    root = write_model(tmp_path_factory.getbasetemp() / f"any-{file}")
+    (root / f"{file}.json").write_text(json.dumps(content))
+    known = [surface(name) for name in ENGINES]
+    report = check_model(read_checkpoint(root), [], known, list(HARDWARE), all_wanted=True)
+    assert json.loads(to_json(report))["checkpoint"]["path"] == str(root)
+    lines = render(report, kinds()).splitlines()
+    assert all(line.isprintable() for line in lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from unmoor.core.plural import plural
 from unmoor.engines.surface.concepts import ADAPTER, CHECKPOINT, HARDWARE
@@ -112,10 +112,8 @@ def _why(one: Verdict) -> str:
     return "; ".join((*one.notes, *([f"native there: {ways}"] if ways else [])))
 
 
-def _adapters(adapters: Sequence[Adapter], verdicts: Iterable[AdapterVerdict]) -> Iterator[str]:
-    by_name: dict[str, list[AdapterVerdict]] = {}
-    for one in verdicts:
-        by_name.setdefault(one.adapter, []).append(one)
+def _adapters(adapters: Sequence[Adapter], verdicts: Sequence[AdapterVerdict]) -> Iterator[str]:
+    width = max((len(_engine(one)) for one in verdicts), default=0)
     for adapter in adapters[:_ADAPTERS_SHOWN]:
         traits = ", ".join(
             ADAPTER[trait] for trait in adapter.traits if trait in ADAPTER and trait != "peft_safetensors"
@@ -124,12 +122,21 @@ def _adapters(adapters: Sequence[Adapter], verdicts: Iterable[AdapterVerdict]) -
         alpha = "" if adapter.alpha is None else f", alpha {adapter.alpha:g}"
         of = f", for {shown(adapter.base_model)}" if adapter.base_model else ""
         yield from wrapped(f"{rank}{alpha}{of}{f'; {traits}' if traits else ''}", f"  {shown(adapter.name)}: ")
-        for one in by_name.get(adapter.name, []):
-            worst = [trait for trait in one.traits if trait.serves not in {"native", "unknown"}]
-            why = ", ".join(f"{ADAPTER[trait.trait]}{f' ({trait.note})' if trait.note else ''}" for trait in worst)
-            yield from wrapped(f"{_SERVES[one.serves]}{f': {why}' if why else ''}", f"    {_engine(one):<22}")
+        for one in verdicts:
+            if one.adapter == adapter.name:
+                yield from wrapped(f"{_SERVES[one.serves]}{_because(one)}", f"    {_engine(one):<{width}}  ")
     if len(adapters) > _ADAPTERS_SHOWN:
         yield f"  and {len(adapters) - _ADAPTERS_SHOWN} more; --json has all"
+
+
+def _because(one: AdapterVerdict) -> str:
+    """The traits that are the reason: those as bad as the whole."""
+    traits = [trait for trait in one.traits if trait.serves == one.serves and trait.serves not in {"native", "unknown"}]
+    why = ", ".join(
+        f"{ADAPTER[trait.trait]}{f' ({trait.flag or trait.note})' if trait.flag or trait.note else ''}"
+        for trait in traits
+    )
+    return f": {why}" if why else ""
 
 
 def _finding(finding: Finding, kind: Kind) -> Iterator[str]:

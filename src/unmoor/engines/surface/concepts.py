@@ -327,7 +327,7 @@ ADAPTER: Mapping[str, str] = {
     "activated_lora": "active only after certain tokens",
     "qalora": "QALoRA",
     "gguf_adapter": "an adapter in GGUF",
-    "peft_safetensors": "the usual folder: adapter_config.json and safetensors",
+    "peft_safetensors": "PEFT's folder with safetensors",
 }
 """Features of adapters: keys of `Surface.adapter`."""
 
