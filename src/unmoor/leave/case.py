@@ -33,6 +33,16 @@ class Case:
     schemas: SchemaAnswers | None = None
     not_looked_at: list[str] = field(default_factory=list)
 
+    @property
+    def stays(self) -> bool:
+        """Whether both sides are one engine at one version: then nothing changes."""
+        return (self.source.engine, self.source.version) == (self.target.engine, self.target.version)
+
+    def skipped(self, why: str) -> None:
+        """Tells, once, what could not be looked at."""
+        if why not in self.not_looked_at:
+            self.not_looked_at.append(why)
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -60,10 +60,21 @@ class Rows:
         """The first `count` of them."""
         return tuple(self._lines[:count])
 
+    def both(self, other: Rows) -> Rows:
+        """The lines that are in this and in the other, in order."""
+        return Rows(np.intersect1d(self._array(), other._array(), assume_unique=True).tolist())
+
+    def without(self, other: Rows) -> Rows:
+        """The lines of this that are not in the other, in order."""
+        return Rows(np.setdiff1d(self._array(), other._array(), assume_unique=True).tolist())
+
+    def _array(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.frombuffer(self._lines, dtype=np.int64) if self._lines else np.zeros(0, dtype=np.int64)
+
     @staticmethod
     def union(several: Iterable[Rows]) -> Rows:
         """Every line that is in one of them, each once, in order."""
-        arrays = [np.frombuffer(rows._lines, dtype=np.int64) for rows in several if rows._lines]  # noqa: SLF001 - its own
+        arrays = [rows._array() for rows in several if rows._lines]  # noqa: SLF001 - its own
         return Rows(np.unique(np.concatenate(arrays)).tolist()) if arrays else Rows()
 
 
@@ -95,7 +106,7 @@ class Uses:
     `bodies` counts the requests whose body the log holds; where it is below `requests` (lengths alone, or an engine's
     own log), the rest could not be looked at. `together` keeps pairs that only matter in one request, under a name that
     the check which reads it defines. `raw_outputs` are a bounded number of answers' texts as the model wrote them;
-    `templated` prompts that went to completions as text.
+    `templated` prompts that went to completions as text. `by_model` names the lines of the first thousand models.
     """
 
     source: str = ""
@@ -112,6 +123,7 @@ class Uses:
     raw_outputs: list[Sample] = field(default_factory=list)
     templated: list[Sample] = field(default_factory=list)
     models: Mapping[str, int] = field(default_factory=dict)
+    by_model: dict[str, Rows] = field(default_factory=dict)
     caveats: tuple[Caveat, ...] = ()
 
     def add(self, use: Use, line: int) -> None:
@@ -130,3 +142,17 @@ class Uses:
     def rows(self, path: str, *places: Place) -> Rows:
         """The requests that have `path`, with whatever value but ABSENT."""
         return Rows.union(rows for use, rows in self.of(path, *places).items() if use.value != ABSENT)
+
+    def pair(self, name: str) -> Rows:
+        """The requests that have this pair of things together, or this lack; the names are those of `together`."""
+        return self.together.get(name, Rows())
+
+    def which(self, path: str, *values: Scalar, places: Sequence[Place] = ()) -> Rows:
+        """The requests that have one of `values` at `path`."""
+        found = self.of(path, *places)
+        return Rows.union(rows for use, rows in found.items() if _is_one(use.value, values))
+
+
+def _is_one(value: Scalar, values: Sequence[Scalar]) -> bool:
+    """Whether `value` is one of `values`; true is not 1, and false not 0."""
+    return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values)

@@ -55,6 +55,7 @@ class Entry(msgspec.Struct, frozen=True):
     `sampling` holds the parameters that the request itself set. `schema` names the structured output asked for: its
     kind ("json_schema", "json_object", "regex", "grammar", "choice") and a hash, joined by a colon. `body` and `answer`
     are the request's body and the answer's as decoded, where the log holds them; they live no longer than the entry.
+    `http_status` is the status with which it was answered, or 499 where the client went away.
     """
 
     at_s: float | None
@@ -72,3 +73,4 @@ class Entry(msgspec.Struct, frozen=True):
     answer_bytes: int | None = None
     body: Mapping[str, Any] | None = None
     answer: Mapping[str, Any] | None = None
+    http_status: int | None = None

@@ -25,8 +25,6 @@ def read_answer(uses: Uses, line: int, answer: Tree, body: Tree) -> None:
         _choice(uses, line, choice)
         if isinstance(message := choice.get("message"), dict):
             _message(uses, line, message, body)
-    if answer.get("error") is not None:
-        uses.add(Use("answer", "error", OBJECT), line)
 
 
 def _choice(uses: Uses, line: int, choice: Tree) -> None:

@@ -54,6 +54,8 @@ _NOT_FIELDS = frozenset(("messages", "prompt", "input", "model", "tools", "funct
 _ANSWERS_MOST = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
 _DRAWING = ("temperature", "top_p", "top_k")
 _TEMPLATE_MARKS = ("<|im_start|>", "<|begin_of_text|>", "<|start_header_id|>", "<s>", "<bos>", "[INST]", "<｜begin")
+_BEGIN_MARKS = ("<s>", "<bos>", "<|begin_of_text|>", "<|startoftext|>", "<｜begin▁of▁sentence｜>", "[BOS]")
+_THINKING_SWITCHES = ("enable_thinking", "thinking", "reasoning_effort", "thinking_budget")
 _SAMPLE_CHARACTERS = 4096
 _HASH_BYTES = 8
 
@@ -84,7 +86,7 @@ class BodyReader:
         self._left_out(place, fields, line)
         self._together(place, fields, line)
         if place == "completions":
-            self._prompt(fields.get("prompt"), line)
+            self._prompt(fields.get("prompt"), line, adds_special=fields.get("add_special_tokens") is not False)
         else:
             messages = fields.get("messages") if place == "chat" else fields.get("input")
             if isinstance(messages, list):
@@ -125,9 +127,25 @@ class BodyReader:
         if isinstance(several := fields.get("n"), int) and several > 1:
             self._pair("several answers", line)
         if fields.get("stream"):
-            self._pair("stream" if fields.get("stream_options") else "stream without usage", line)
+            self._pair("stream" if fields.get("stream_options") else f"stream without usage on {place}", line)
+        else:
+            self._pair("not streamed", line)
         if fields.get("tools") and fields.get("tool_choice") is None:
             self._pair("tools without a choice", line)
+        if place == "chat":
+            self._thinking(fields, line)
+
+    def _thinking(self, fields: Tree, line: int) -> None:
+        """What of thinking is left to defaults, and whether it is asked for."""
+        effort = fields.get("reasoning_effort")
+        given = fields.get("chat_template_kwargs")
+        switches = given if isinstance(given, dict) else {}
+        if effort is None and "reasoning_effort" not in switches:
+            self._pair("effort left open", line)
+        if effort is None and not any(name in switches for name in _THINKING_SWITCHES):
+            self._pair("thinking left open", line)
+        elif effort not in (None, "none") or any(switches.get(name) is True for name in _THINKING_SWITCHES):
+            self._pair("thinking asked for", line)
 
     def _pair(self, name: str, line: int) -> None:
         rows = self.uses.together.get(name)
@@ -135,7 +153,7 @@ class BodyReader:
             rows = self.uses.together[name] = Rows()
         rows.add(line)
 
-    def _prompt(self, prompt: object, line: int) -> None:
+    def _prompt(self, prompt: object, line: int, *, adds_special: bool) -> None:
         texts = [prompt] if isinstance(prompt, str) else prompt if isinstance(prompt, list) else []
         if texts and isinstance(texts[0], int):
             self.uses.add(Use("completions", "prompt", "<token ids>"), line)
@@ -146,6 +164,8 @@ class BodyReader:
                 self.uses.add(Use("completions", "prompt.template", "<marks of a template>"), line)
                 if len(self.uses.templated) < MOST_SAMPLES:
                     self.uses.templated.append(Sample(line, text[:_SAMPLE_CHARACTERS]))
+            if isinstance(text, str) and text.startswith(_BEGIN_MARKS):
+                self._pair("begins with BOS" if adds_special else "begins with BOS, special tokens off", line)
 
     def _messages(self, place: Place, messages: Sequence[object], line: int) -> None:
         add = self.uses.add

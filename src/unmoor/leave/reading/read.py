@@ -11,11 +11,15 @@ import numpy as np
 from unmoor.core.evidence import Caveat
 from unmoor.leave.reading.answers import read_answer
 from unmoor.leave.reading.bodies import BodyReader
-from unmoor.leave.uses import Uses
+from unmoor.leave.reading.failures import read_failure
+from unmoor.leave.uses import Rows, Uses
 from unmoor.traffic.entry import Entry, Prompt
 from unmoor.traffic.log import Traffic
 from unmoor.traffic.readers import Cutter, Watch
 from unmoor.traffic.readers.contract import Cut
+
+MOST_MODELS = 1000
+"""Of so many models' names the requests are remembered."""
 
 ReadTraffic = Callable[[Cutter, Watch], Traffic]
 """Reads a log, cut so and watched by this, as `traffic.readers.read_traffic` does."""
@@ -47,7 +51,7 @@ class UseReader:
         uses = self.uses
         uses.requests += 1
         if entry.model is not None:
-            self._models[entry.model] += 1
+            self._model(entry.model, line)
         if entry.body is None:
             self._bodies.settings_alone(line, entry.sampling)
         else:
@@ -56,6 +60,15 @@ class UseReader:
         if entry.answer is not None:
             uses.answers += 1
             read_answer(uses, line, entry.answer, entry.body or {})
+        read_failure(uses, line, entry.answer or {}, entry.http_status)
+
+    def _model(self, name: str, line: int) -> None:
+        self._models[name] += 1
+        rows = self.uses.by_model.get(name)
+        if rows is None and len(self.uses.by_model) < MOST_MODELS:
+            rows = self.uses.by_model[name] = Rows()
+        if rows is not None:
+            rows.add(line)
 
 
 class NotCut:

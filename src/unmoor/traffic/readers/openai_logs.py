@@ -53,6 +53,8 @@ _TENANTS = (
     *("user", "user_id", "userId", "end_user"),
 )
 _CALLS = ("call_type", "url")
+_STATUSES = ("status_code", "statusCode", "http_status", "response_code", "status")
+_LEAST_STATUS, _MOST_STATUS = 100, 599
 _GENERATES = re.compile(r"completion|response|message|generate_content|pass_through|chat|^$")
 _OTHER_ROUTES = re.compile(r"/(embeddings|moderations|audio|images|rerank|score|tokenize|detokenize)\b")
 _CUT = "(litellm_truncated skipped "  # LiteLLM leaves out the middle of what it stores
@@ -86,6 +88,7 @@ class _Present(NamedTuple):
     sessions: tuple[str, ...]
     tenants: tuple[str, ...]
     beside: tuple[str, ...]
+    statuses: tuple[str, ...]
 
 
 _GROUPS = (
@@ -99,6 +102,7 @@ _GROUPS = (
     _SESSIONS,
     _TENANTS,
     ("metadata",),
+    _STATUSES,
 )
 
 
@@ -240,6 +244,7 @@ class _Reader:
             answer_bytes=answer_bytes_of(answer) if alone and output_tokens is None else None,
             body=body or None,
             answer=answer or None,
+            http_status=_http_status(tree, present),
         )
         if alone and not isinstance(contents[0], Blocks):
             return (entry,)
@@ -302,6 +307,23 @@ def _answer(tree: Tree, present: _Present) -> Tree:
     if "usage" not in answer and (inner := object_in(answer.get("body"))) is not None:
         return inner  # an answer over HTTP, as a batch's
     return answer
+
+
+def _http_status(tree: Tree, present: _Present) -> int | None:
+    """The status of the answer over HTTP, as the record or a batch's answer in it says; a word is none."""
+    for name in present.statuses:
+        if (status := _status(tree[name])) is not None:
+            return status
+    answers = (tree[name] for name in present.answers)
+    told = (_status(answer.get("status_code")) for answer in answers if isinstance(answer, dict))
+    return next((status for status in told if status is not None), None)
+
+
+def _status(value: object) -> int | None:
+    number = int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
+    if isinstance(number, bool) or not isinstance(number, int):
+        return None
+    return number if _LEAST_STATUS <= number <= _MOST_STATUS else None
 
 
 def _is_other(name: str, kind: object) -> bool:

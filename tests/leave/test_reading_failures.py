@@ -1,0 +1,105 @@
+"""Requests that failed or were given up, and what requests leave to defaults, as they are read from a log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from unmoor.leave.reading.read import read_uses
+from unmoor.leave.uses import Rows, Use, Uses
+from unmoor.traffic.readers import read_traffic
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello there"}], "max_tokens": 5}
+
+
+def uses_of(*records: dict[str, Any]) -> Uses:
+    log = "\n".join(json.dumps(record) for record in records).encode()
+    return read_uses(lambda cutter, watch: read_traffic(log, where="log", cutter=cutter, watch=watch))[0]
+
+
+@pytest.mark.parametrize(
+    ("response", "more", "shape", "status", "case"),
+    [
+        ({"error": {"message": "private", "type": "NotFoundError", "code": 404}}, {}, "nested", 404, "unknown_model"),
+        (
+            {"object": "error", "message": "The input (9000 tokens) is longer than 4096", "code": 400},
+            {},
+            "flat",
+            400,
+            "prompt_too_long",
+        ),
+        ({"error": "1 validation error: extra_forbidden"}, {"status": 400}, "text", 400, "unknown_field"),
+        (
+            {"status_code": 503, "body": {"error": {"message": "The request queue is full."}}},
+            {},
+            "nested",
+            503,
+            "queue_full",
+        ),
+    ],
+)
+def test_an_error_is_told_by_its_shape_status_and_case_and_not_by_its_words(
+    response: dict[str, Any], more: dict[str, Any], shape: str, status: int, case: str
+) -> None:
+    uses = uses_of({"timestamp": 1764492000, "request": CHAT, "response": response, **more})
+    assert {
+        Use("answer", "error.shape", shape),
+        Use("answer", "error.status", status),
+        Use("answer", "error.case", case),
+    } <= set(uses.by_use)
+    assert "private" not in repr(uses.by_use)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"request": CHAT, "status": 499},
+        {"request": CHAT, "response": {"choices": [{"message": {"content": "we"}, "finish_reason": "abort"}]}},
+        {"request": {"model": "m", "input": "hello"}, "response": {"status": "cancelled", "output": []}},
+    ],
+)
+def test_requests_that_were_given_up_are_found_however_the_log_says_so(record: dict[str, Any]) -> None:
+    answered = {"timestamp": 2, "request": CHAT, "status": 200, "response": {"choices": [{"finish_reason": "stop"}]}}
+    uses = uses_of({"timestamp": 1, **record}, answered)
+    assert tuple(uses.pair("abandoned")) == (1,)
+    assert not uses.of("error.status")
+
+
+def test_what_is_left_open_is_told_from_what_is_asked_for() -> None:
+    off = {**CHAT, "chat_template_kwargs": {"enable_thinking": False}}
+    on = {**CHAT, "chat_template_kwargs": {"enable_thinking": True}}
+    uses = uses_of(
+        *(
+            {"timestamp": at, "request": body}
+            for at, body in enumerate((CHAT, off, on, {**CHAT, "reasoning_effort": "low"}))
+        )
+    )
+    assert tuple(uses.pair("thinking left open")) == (1,)
+    assert tuple(uses.pair("thinking asked for")) == (3, 4)
+    assert tuple(uses.pair("effort left open")) == (1, 2, 3)
+
+
+def test_a_prompt_that_begins_with_a_bos_is_told_from_one_that_only_has_marks_of_a_template() -> None:
+    bodies = (
+        {"model": "m", "prompt": "<s>[INST] hello [/INST]"},
+        {"model": "m", "prompt": "<|im_start|>user\nhello"},
+        {"model": "m", "prompt": "<s>[INST] hello [/INST]", "add_special_tokens": False},
+    )
+    uses = uses_of(*({"timestamp": at, "request": body} for at, body in enumerate(bodies)))
+    assert tuple(uses.pair("begins with BOS")) == (1,)
+    assert tuple(uses.pair("begins with BOS, special tokens off")) == (3,)
+    assert tuple(uses.rows("prompt.template")) == (1, 2, 3)
+
+
+def test_models_are_remembered_with_their_requests() -> None:
+    uses = uses_of(*({"timestamp": at, "request": {**CHAT, "model": name}} for at, name in enumerate("abab")))
+    assert {name: tuple(rows) for name, rows in uses.by_model.items()} == {"a": (1, 3), "b": (2, 4)}
+
+
+def test_rows_are_cut_with_and_out_of_each_other() -> None:
+    rows, other = Rows([1, 2, 3, 9]), Rows([2, 9, 10])
+    assert tuple(rows.both(other)) == (2, 9)
+    assert tuple(rows.without(other)) == (1, 3)
+    assert tuple(Rows().without(other)) == ()
