@@ -62,9 +62,22 @@ MAGNITUDES = {**lora(Q_PROJ), "base_model.model.model.layers.0.self_attn.q_proj.
 BIASES = {**lora(Q_PROJ), "base_model.model.model.layers.0.self_attn.q_proj.lora_B.bias": ("F32", (8,))}
 
 
+# Names as PEFT 0.21.2 writes them, taken from adapters that it made of a small Llama on 2026-12-01.
+WHOLE = {**lora(Q_PROJ), "base_model.model.lm_head.weight": ("F32", (32, 8))}
+DELTA = {**lora(Q_PROJ), "base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta": ("F32", (2, 8))}
+EMBEDDING = {
+    "base_model.model.model.embed_tokens.base_layer.weight": ("F32", (32, 8)),
+    "base_model.model.model.embed_tokens.lora_embedding_A": ("F32", (4, 32)),
+    "base_model.model.model.embed_tokens.lora_embedding_B": ("F32", (8, 4)),
+}
+
+
 @pytest.mark.parametrize(
     ("config", "trait", "said"),
     [
+        ({"tensors": WHOLE}, "modules_to_save", ["base_model.model.lm_head.weight"]),
+        ({"tensors": DELTA}, "added_tokens", "trainable_token_indices"),
+        ({"tensors": EMBEDDING}, "embedding", ["embed_tokens"]),
         ({"use_rslora": True}, "use_rslora", True),
         ({"use_dora": True}, "use_dora", True),
         ({"tensors": MAGNITUDES}, "use_dora", "1 magnitude vectors"),
@@ -94,6 +107,7 @@ def test_each_trait_by_its_own_word_or_tensors(
 def test_settings_that_change_nothing_are_no_traits(tmp_path: Path) -> None:
     plain = one(tmp_path / "a", init_lora_weights="gaussian", target_modules="all-linear", rank_pattern=None, r=16)
     assert set(plain.traits) == {"peft_safetensors"}
+    assert "modules_to_save" not in one(tmp_path / "b", tensors=EMBEDDING).traits
 
 
 def test_several_adapters_in_a_folder_and_none(tmp_path: Path) -> None:
@@ -238,6 +252,13 @@ def test_an_adapter_of_another_model_is_told_by_its_shapes(tmp_path: Path) -> No
     )
     deeper = one(tmp_path / "c", tensors=lora({"model.layers.7.self_attn.q_proj": (8, 8)}))
     assert [hit.finding.outcome for hit in base_hits(deeper, model)] == ["lost"]
+
+
+def test_repeated_layers_are_not_missing_ones(tmp_path: Path) -> None:
+    model = read_checkpoint(write_model(tmp_path / "m"))
+    deeper = lora({"model.layers.3.self_attn.q_proj": (8, 8)})
+    assert fit(one(tmp_path / "a", tensors=deeper, layer_replication=[[0, 1]]), model).missing == ()
+    assert fit(one(tmp_path / "b", tensors=deeper), model).missing == ("3.self_attn.q_proj",)
 
 
 def test_another_name_with_the_same_shapes_is_a_note(tmp_path: Path) -> None:

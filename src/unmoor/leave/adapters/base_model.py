@@ -72,7 +72,7 @@ def fit(adapter: Adapter, model: Checkpoint) -> Fit:
     return Fit(
         compared=compared,
         wrong=tuple(wrong),
-        missing=tuple(missing) if modules else (),
+        missing=tuple(missing) if modules and "layer_replication" not in adapter.traits else (),
         named=adapter.base_model,
         given=given,
         same_name=_alike(named, given) if named and _last(model.name) else None,

@@ -31,6 +31,8 @@ _LORA_A = re.compile(r"\.lora_A(?:\.[^.]+)?(?:\.weight)?$|\.lora_embedding_A(?:\
 _LORA_B = re.compile(r"\.lora_B(?:\.[^.]+)?(?:\.weight)?$|\.lora_embedding_B(?:\.[^.]+)?$|\.lora_b$")
 _LORA_BIAS = re.compile(r"\.lora_B(?:\.[^.]+)?\.bias$")
 _MAGNITUDE = "lora_magnitude_vector"
+_NOT_WHOLE = re.compile(r"lora_|\.base_layer\.|trainable_tokens_delta$|\.bias$")
+"""Whatever is none of these is a module that was trained whole. `base_layer` is the base model's own, kept beside."""
 _EXPERTS = re.compile(r"(?:^|\.)experts(?:\.|$)")
 _PATHLIKE = re.compile(r"^[\w.]+$")
 _HARMLESS_INIT = ("gaussian", "eva", "orthogonal", "mica", "lora_ga")
@@ -185,9 +187,10 @@ def _traits(
         yield "pickle", [name for name in folder.pickles if name in _PICKLES]
     elif container == "safetensors":
         yield "peft_safetensors", WEIGHTS
-    added = [name for name in ("added_tokens.json",) if name in folder.names]
-    if added or config.get("trainable_token_indices"):
-        yield "added_tokens", added or "trainable_token_indices"
+    if "added_tokens.json" in folder.names:
+        yield "added_tokens", "added_tokens.json"
+    elif config.get("trainable_token_indices") or any(name.endswith("trainable_tokens_delta") for name in tensors):
+        yield "added_tokens", "trainable_token_indices"
 
 
 def _told_traits(config: Tree) -> Iterator[tuple[str, object]]:
@@ -223,6 +226,8 @@ def _seen_traits(tensors: Mapping[str, Tensor], config: Tree) -> Iterator[tuple[
         biases = [name for name in tensors if _LORA_BIAS.search(name)]
         if biases:
             yield "bias", f"{len(biases)} tensors"
+    if not config.get("modules_to_save") and (whole := [name for name in tensors if not _NOT_WHOLE.search(name)]):
+        yield "modules_to_save", [shown(name) for name in whole]
     expert = next((name for name in (*targets, *tensors) if _EXPERTS.search(name)), None)
     if expert is not None or config.get("target_parameters"):
         yield "moe_experts", shown(expert) if expert is not None else "target_parameters"
