@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from unmoor.engines.surface.load import surface
 
 LLAMA = surface("llama-cpp@11434", strict=True)
 TRTLLM = surface("tensorrt-llm@1.3.0rc3", strict=True)
+# Schemas that no answer meets, because one keyword contradicts the rest, with what a server answered; null: it refused.
+CONTRADICTED = json.loads((Path(__file__).parent / "goldens/surfaces/contradicted_schemas.json").read_text())
 
 
 def test_llama_ignores_fields_it_does_not_know_and_constraints_under_other_engines_names() -> None:
@@ -109,3 +114,10 @@ def test_tensorrt_llm_computes_in_4_bits_of_floats_on_blackwell_alone_and_of_who
     for scheme in ("awq_int4", "gptq_int4"):
         assert TRTLLM.checkpoint[scheme]["nvidia_blackwell"].value == "refused"
         assert TRTLLM.checkpoint[scheme]["nvidia_ampere"].value == "native"
+
+
+@pytest.mark.parametrize("asked", ["llama-cpp@11434", "openvino@2026.4.1"])
+@pytest.mark.parametrize("feature", CONTRADICTED)
+def test_a_schema_that_no_answer_meets_was_answered_where_its_keyword_leaks(asked: str, feature: str) -> None:
+    leaks = surface(asked, strict=True).schema[feature].value == "leaks"
+    assert leaks == (CONTRADICTED[feature][asked] is not None)
