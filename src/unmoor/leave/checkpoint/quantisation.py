@@ -191,10 +191,14 @@ def _modelopt_kv(told: Tree) -> str:
 
 def _compressed(told: Tree, method: str, said_in: str) -> Quantisation:
     """compressed-tensors: groups of modules, each with its weights and activations; the narrowest names the scheme."""
-    groups = [group for group in (_table(told, "config_groups") or {}).values() if isinstance(group, Mapping)]
+    groups = [
+        group
+        for group in (_table(told, "config_groups") or {}).values()
+        if isinstance(group, Mapping) and _table(group, "weights")
+    ]
     kinds = [_group(group, _word(group, "format") or _word(told, "format")) for group in groups]
     kinds.sort(key=lambda kind: kind.bits or _UNKNOWN_BITS)
-    first = kinds[0] if kinds else Quantisation(scheme="none" if not groups else "compressed-tensors")
+    first = kinds[0] if kinds else Quantisation(scheme="none")
     schemes = list(dict.fromkeys(kind.scheme for kind in kinds))
     details = {**_kept(told, "format", "quantization_status"), **_skipped(told)}
     if len(schemes) > 1:
@@ -229,7 +233,7 @@ def _compressed_scheme(weights: Tree, activations: Tree, form: str) -> str:
     match kind, bits:
         case "float", 4:
             return "mxfp4" if form.startswith("mxfp4") or weights.get("group_size") == _MX_GROUP else "nvfp4"
-        case "float", 8 if form.startswith("mxfp8"):
+        case "float", 8 if form.startswith("mxfp8") or weights.get("group_size") == _MX_GROUP:
             return "mxfp8"
         case "float", 8:
             return "fp8_block" if _word(weights, "strategy") == "block" else "fp8"
@@ -237,7 +241,8 @@ def _compressed_scheme(weights: Tree, activations: Tree, form: str) -> str:
             return "int8"
         case "int", 4 if not activations:
             return "int4_w4a16"
-    behind = f"a{_number(activations, 'num_bits') or ''}" if activations else "a16"
+    floats = "fp" if _word(activations, "type") == "float" else ""
+    behind = f"a{floats}{_number(activations, 'num_bits') or ''}" if activations else "a16"
     return f"{kind or 'compressed'}_w{bits or ''}{behind}"
 
 
