@@ -74,7 +74,7 @@ class UseReader:
 class NotCut:
     """A `Cutter` for readings that do not ask what prompts share."""
 
-    by: Literal["tokens", "bytes"] = "bytes"
+    by: Literal["tokens", "bytes"] = "tokens"
     step = 1
     notes: Sequence[Caveat] = ()
 
