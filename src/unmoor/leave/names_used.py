@@ -2,15 +2,241 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+from unmoor.core.errors import UsageError
+from unmoor.core.plural import plural
+from unmoor.engines.surface.load import known_surfaces
+from unmoor.engines.surface.load import surface as surface_of
+from unmoor.engines.surface.surface import Surface
+
+MOST_BYTES = 8 * 1024 * 1024
+MOST_FILES = 20_000
+MOST_PLACES = 100
+"""Files above a size, and files and places beyond a number, are left out, and said so."""
+
+Shape = Literal["nested", "flat"]
+
+_SUFFIXES = ("_bucket", "_sum", "_count", "_created")
+_NAME = re.compile(r"[A-Za-z_][\w:.]*")
+_BOUND = re.compile(r"""\ble\s*=~?\s*\\?["']([\d.|eE+-]+|\+?Inf)""")
+_ROUTE = re.compile(r"/[A-Za-z][\w./-]*")
+_NESTED = re.compile(
+    r"""\[\s*["']error["']\s*\]\s*\[\s*["'](?:message|type|code|param)["']|\berror\?*\.(?:message|type|code|param)\b|"""
+    r"""\.get\(\s*["']error["'][^)]*\)\s*\.get\(\s*["'](?:message|type|code|param)["']"""
+)
+_FLAT = re.compile(r"""["']object["']\s*(?:\]|\))?\s*(?:==|===|:)\s*["']error["']""")
+_SKIPPED_FOLDERS = frozenset((".git", "node_modules", "__pycache__", ".venv", "venv"))
 
 
 @dataclass(frozen=True, slots=True)
 class NamesUsed:
-    """Names found in files of the user's: each with the places ("dashboard.json:14") where it stands."""
+    """Names found in files of the user's: each with the places ("dashboard.json:14") where it stands.
+
+    `metrics` are under the name that the surfaces have, without a histogram's suffix; one that begins as the source's
+    do and is in no surface is there as it is written. `routes` are paths. `buckets` are metrics read as histograms, by
+    their buckets; `bounds` the bounds asked of them (le). `error_shapes` are the shapes of an error that code takes
+    apart. `skipped` says which files were not looked at.
+    """
 
     metrics: Mapping[str, tuple[str, ...]]
     routes: Mapping[str, tuple[str, ...]]
     buckets: Mapping[str, tuple[str, ...]]
     files: int = 0
+    bounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    error_shapes: Mapping[Shape, tuple[str, ...]] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
+
+
+def find_names(paths: Sequence[Path], surface: Surface) -> NamesUsed:
+    """Every name of a metric or a route of any known engine in the files, and in those of the folders.
+
+    Raises UsageError for a path that does not exist.
+    """
+    search = _Search(surface)
+    for path in paths:
+        for file in _files(path, search):
+            search.look(file, _shown(file, path))
+    return search.found()
+
+
+def _files(path: Path, search: _Search) -> Iterator[Path]:
+    if not path.exists():
+        raise UsageError(
+            "does not exist",
+            where=str(path),
+            seen="nothing",
+            expected="a file or a folder with dashboards, alerts, probes or clients' code",
+        )
+    if path.is_file():
+        yield path
+        return
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(one for one in folders if one not in _SKIPPED_FOLDERS)
+        for name in sorted(names):
+            file = Path(folder) / name
+            if search.files >= MOST_FILES:
+                search.skip(f"{path}: files beyond the first {MOST_FILES:,}")
+                return
+            if file.is_file():
+                yield file
+
+
+def _shown(file: Path, asked: Path) -> str:
+    return file.name if file == asked else str(file.relative_to(asked))
+
+
+class _Search:
+    """What was found so far."""
+
+    def __init__(self, surface: Surface) -> None:
+        everyone = [surface, *(surface_of(engine) for engine in known_surfaces() if engine != surface.engine)]
+        self._metrics = _spellings(everyone)
+        self._prefixes = tuple({_prefix(name) for one in surface.metrics.values() for name in one.names} - {""})
+        self._routes = {
+            route.path.partition("?")[0] for one in everyone for route in one.routes.values() if route.path
+        } | _in_notes(everyone)
+        self._places: dict[str, dict[str, dict[str, None]]] = {}
+        self._bounds: dict[str, dict[str, None]] = {}
+        self._skipped: dict[str, None] = {}
+        self.files = 0
+
+    def skip(self, what: str) -> None:
+        """Says that something was not looked at."""
+        self._skipped[what] = None
+
+    def look(self, file: Path, shown: str) -> None:
+        """Looks through one file."""
+        try:
+            size = file.stat().st_size
+            if size > MOST_BYTES:
+                self.skip(f"{shown}: larger than {MOST_BYTES // 1024**2} MiB")
+                return
+            raw = file.read_bytes()
+        except OSError as error:
+            self.skip(f"{shown}: {error.strerror or 'cannot be read'}")
+            return
+        if b"\x00" in raw[:8192]:
+            self.skip(f"{shown}: not a text")
+            return
+        self.files += 1
+        for number, line in enumerate(raw.decode("utf-8", errors="replace").splitlines(), 1):
+            self._line(line, f"{shown}:{number}")
+
+    def _line(self, line: str, place: str) -> None:
+        here = [self._metric(token, place) for token in _NAME.findall(line)]
+        histograms = [name for name, is_bucket in (one for one in here if one is not None) if is_bucket]
+        for name in histograms:
+            for bounds in _BOUND.findall(line):
+                for bound in bounds.split("|"):
+                    self._bounds.setdefault(name, {})[bound] = None
+        for match in _ROUTE.finditer(line):
+            if route := self._route(match[0], line[: match.start()]):
+                self._put("routes", route, place)
+        if _NESTED.search(line):
+            self._put("errors", "nested", place)
+        if _FLAT.search(line):
+            self._put("errors", "flat", place)
+
+    def _metric(self, token: str, place: str) -> tuple[str, bool] | None:
+        """The metric that a token is, and whether by its buckets."""
+        for candidate in _candidates(token.rstrip(".:")):
+            base = candidate
+            for suffix in _SUFFIXES:
+                if candidate not in self._metrics and candidate.endswith(suffix):
+                    base = candidate.removesuffix(suffix)
+            name = self._metrics.get(base) or self._metrics.get(f"{base}_total")
+            if name is not None:
+                self._put("metrics", name, place)
+                if is_bucket := candidate.endswith("_bucket"):
+                    self._put("buckets", name, place)
+                return name, is_bucket
+        if token.startswith(self._prefixes) and len(token) > max(map(len, self._prefixes), default=0) + 2:
+            self._put("metrics", _base(token), place)
+        return None
+
+    def _route(self, written: str, before: str) -> str | None:
+        """The route that a path is, where it is a path of a URL and not of a file."""
+        path = written.rstrip("./")
+        if path in self._routes:
+            is_url = (
+                not before
+                or not re.search(r"[\w.)-]$", before)
+                or re.search(r":(?:\d+|\$\w+)$|//[\w.-]+$|\$\w+$", before)
+            )
+            return path if is_url else None
+        if before.endswith("/"):  # https://host/path: the host belongs to the match
+            _, mark, rest = path[1:].partition("/")
+            return f"/{rest}" if mark and f"/{rest}" in self._routes else None
+        return None
+
+    def _put(self, kind: str, name: str, place: str) -> None:
+        places = self._places.setdefault(kind, {}).setdefault(name, {})
+        if len(places) < MOST_PLACES:
+            places[place] = None
+
+    def found(self) -> NamesUsed:
+        """All of it."""
+        told = {kind: {name: tuple(places) for name, places in names.items()} for kind, names in self._places.items()}
+        shapes: dict[Shape, tuple[str, ...]] = {}
+        for shape in ("nested", "flat"):
+            if shape in told.get("errors", {}):
+                shapes[shape] = told["errors"][shape]
+        return NamesUsed(
+            metrics=told.get("metrics", {}),
+            routes=told.get("routes", {}),
+            buckets=told.get("buckets", {}),
+            files=self.files,
+            bounds={name: tuple(bounds) for name, bounds in self._bounds.items()},
+            error_shapes=shapes,
+            skipped=_few(tuple(self._skipped)),
+        )
+
+
+def _few(skipped: tuple[str, ...], most: int = 5) -> tuple[str, ...]:
+    more = len(skipped) - most
+    return (*skipped[:most], f"and {plural(more, 'more file')}") if more > 0 else skipped
+
+
+def _spellings(everyone: Sequence[Surface]) -> dict[str, str]:
+    """Each way to write a metric's name to the name; a colon may have become an underscore or a dot on its way."""
+    found: dict[str, str] = {}
+    for one in everyone:
+        for metric in one.metrics.values():
+            for name in (*metric.names, *metric.formerly):
+                for spelled in (name, name.replace(":", "_"), name.replace(":", ".")):
+                    found.setdefault(spelled, name)
+    return found
+
+
+def _prefix(name: str) -> str:
+    head, colon, _ = name.partition(":")
+    return f"{head}{colon}" if colon else ""
+
+
+def _base(token: str) -> str:
+    base = token.split(".", maxsplit=1)[0]
+    for suffix in _SUFFIXES:
+        base = base.removesuffix(suffix)
+    return base
+
+
+def _candidates(token: str) -> Iterator[str]:
+    """The token, and the pairs of its parts: a recording rule puts words before and behind a name."""
+    yield token
+    parts = token.split(":")
+    yield from (f"{first}:{second}" for first, second in pairwise(parts))
+    if ":" in token:
+        yield from parts
+
+
+def _in_notes(everyone: Sequence[Surface]) -> set[str]:
+    """Routes that are only named in the notes beside others."""
+    notes = [route.note for one in everyone for route in one.routes.values()]
+    return {match.rstrip("./") for note in notes for match in re.findall(r"(?<![\w{])/[a-z_][\w/-]*", note)}
