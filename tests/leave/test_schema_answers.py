@@ -309,3 +309,27 @@ def test_a_folder_without_schemas_is_one_clear_error(tmp_path: Path) -> None:
         read_schemas(tmp_path)
     with pytest.raises(UsageError, match="cannot be read"):
         read_schemas(tmp_path / "missing.json")
+
+
+@pytest.mark.usefixtures("libraries")
+def test_a_servers_check_sees_what_stands_within_other_keywords() -> None:
+    checked = side("checked", "xgrammar", {"multipleOf": support("refused")})
+    inside = {"allOf": [{"type": "integer"}, {"multipleOf": 5}]}
+    (found,) = findings(uses_of(inside), XGRAMMAR, checked)
+    assert found.kind == "UM136"
+    assert "First: k0 at /allOf/1" in found.seen
+
+
+@pytest.mark.usefixtures("libraries")
+def test_another_version_than_the_sides_own_is_said() -> None:
+    older = side("older", "xgrammar", structured_versions="xgrammar==0.2.7")
+    answers = answers_of(uses_of({"type": "string"}), XGRAMMAR, older)
+    assert answers.target["k0"].by == "xgrammar 0.2.8 (Older has 0.2.7)"
+
+
+@pytest.mark.usefixtures("libraries")
+def test_a_source_whose_backend_is_not_known_claims_nothing() -> None:
+    leak = {"allOf": [{"type": "string"}, {"enum": ["yes", "no"]}]}
+    (found,) = findings(uses_of(leak), side("bare", "none"), XGRAMMAR)
+    assert (found.kind, found.outcome) == ("UM116", "lost")
+    assert "Bare was not tried" in found.seen

@@ -115,6 +115,7 @@ TRAITS: Mapping[str, str] = {
     "health_check": "what the health route does: answers, runs_token",
     "error_shape": "nested {error: {...}}, flat {object: error, ...}, text {error: text}",
     "structured_backends": "what enforces schemas, in the order in which it is chosen, parted by commas",
+    "structured_versions": "LIBRARY==VERSION ...: the grammar libraries that it comes with",
     "structured_fallback": "FEATURE>BACKEND ...: schemas with the feature go to that backend at once",
     "extra_properties": "properties that a schema does not name: blocked, accepted, varies",
 }
@@ -287,6 +288,7 @@ SCHEMA: Mapping[str, str] = {
     "not": "what a value may not be",
     "if_then_else": "conditions",
     "dependentRequired": "properties that need others",
+    "dependentSchemas": "schemas that hold once a property is there",
     "contains": "an item that must be there",
     "allOf": "several schemas at once",
     "oneOf": "exactly one of several",

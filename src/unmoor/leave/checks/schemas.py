@@ -132,8 +132,9 @@ def _said(source: SchemaAnswer, target: SchemaAnswer) -> Iterator[tuple[_About, 
             yield _About(REFUSED.id, name, source.verdict, "refused", target.by), refused
         return
     before = {(one.keyword, one.at): one.verdict for one in source.keywords}
+    otherwise = "enforced" if source.keywords and source.verdict != "refused" else source.verdict
     for keyword in target.keywords:
-        was = before.get((keyword.keyword, keyword.at), source.verdict if source.verdict == "refused" else "enforced")
+        was = before.get((keyword.keyword, keyword.at), otherwise)
         if _WORSE[keyword.verdict] > _WORSE[was]:
             by = TABLE if keyword.note == "by the table" else target.by
             yield _About(KEYWORD.id, keyword.keyword, was, keyword.verdict, by), (keyword,)

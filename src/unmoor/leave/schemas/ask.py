@@ -18,7 +18,7 @@ from unmoor.engines.surface.surface import Surface
 from unmoor.launch.schema_compilers import NAME, Compilers, ask_compilers, compilers
 from unmoor.leave.schemas import table
 from unmoor.leave.schemas.answers import Keyword, SchemaAnswer, SchemaAnswers, Verdict
-from unmoor.leave.schemas.backends import PROBED, backends, backends_for, is_without_backend
+from unmoor.leave.schemas.backends import PROBED, backends, backends_for, is_without_backend, pinned
 from unmoor.leave.schemas.features import FeaturePlace, Features, features_of
 from unmoor.leave.schemas.mutate import Trial, Trials, controls
 from unmoor.leave.uses import Constraint, Uses
@@ -229,7 +229,7 @@ def _answer(
 ) -> SchemaAnswer:
     """What `side` makes of one constraint: the server's own refusals, then the first library that compiles it."""
     if is_without_backend(side):
-        return SchemaAnswer(verdict="refused", by=table.TABLE, note="no backend is configured")
+        return SchemaAnswer(verdict="unknown", by=table.TABLE, note="which backend is configured is not known")
     if one.features.too_large:
         return SchemaAnswer(verdict="unknown", by=table.TABLE, note=one.features.too_large, too_large=True)
     order = backends_for(side, one.features.count)
@@ -243,7 +243,7 @@ def _answer(
                 "not_asked",
             }:
                 break
-            found = _by_library(one, library, where.versions[library], kept)
+            found = _by_library(one, library, _said(side, library, where.versions[library]), kept)
             if found.verdict != "refused" or found.too_large:
                 break
     if found is None:
@@ -278,8 +278,13 @@ def _with_table(found: SchemaAnswer, features: Features, side: Surface, order: S
     )
 
 
-def _by_library(one: _Asked, library: str, version: str, questions: _Questions) -> SchemaAnswer:
-    by = f"{library} {version}"
+def _said(side: Surface, library: str, version: str) -> str:
+    """The library that was asked, and the version that the side has where that is another."""
+    its = pinned(side, library)
+    return f"{library} {version}" + (f" ({side.title} has {its})" if its not in {"", version} else "")
+
+
+def _by_library(one: _Asked, library: str, by: str, questions: _Questions) -> SchemaAnswer:
     kind = one.constraint.kind
     told = questions.outcome(library, kind, one.text)
     outcome = str(told["outcome"])

@@ -19,6 +19,16 @@ def backends(side: Surface) -> tuple[str, ...]:
     return tuple(_PACKAGES.get(word, word) for word in words if word != "none")
 
 
+def pinned(side: Surface, library: str) -> str:
+    """The version of the library that this side comes with; empty where its surface names none exactly.
+
+    The trait `structured_versions` lists LIBRARY==VERSION.
+    """
+    told = side.traits.get("structured_versions")
+    named = dict(pair.split("==", 1) for pair in str(told.value).split() if "==" in pair) if told is not None else {}
+    return named.get(library, "")
+
+
 def is_without_backend(side: Surface) -> bool:
     """Whether the surface says that nothing enforces constraints unless it is configured."""
     told = side.traits.get("structured_backends")

@@ -30,6 +30,7 @@ FORMATS = frozenset(
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions")
 _LISTS = ("anyOf", "oneOf", "prefixItems")
 _ALONE = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems")
+_PARTS = ("not", "if", "then", "else", "contains", "propertyNames")
 # What stands under not, if, contains, propertyNames, dependentSchemas and an allOf of several means something only
 # together with what is around it: it is part of that keyword, and is tried with it.
 
@@ -55,11 +56,14 @@ class FeaturePlace:
 class Features:
     """What a schema uses.
 
-    `places` are the first `MOST_ALIKE` of each feature, `count` how many there are of each, further names in it among
-    them ("patternProperties_combined"). `too_large` says why it was not looked at; empty where it was.
+    `places` are the first `MOST_ALIKE` of each feature; `within` those inside of a keyword that is tried as a whole
+    (not, if, contains, propertyNames, dependentSchemas, allOf): a server's own check of the schema sees them too.
+    `count` tells how many there are of each in both, further names among them ("patternProperties_combined").
+    `too_large` says why it was not looked at; empty where it was.
     """
 
     places: tuple[FeaturePlace, ...] = ()
+    within: tuple[FeaturePlace, ...] = ()
     count: Mapping[str, int] = field(default_factory=dict)
     too_large: str = ""
 
@@ -68,7 +72,7 @@ def features_of(schema: object) -> Features:
     """The features of `schema`, which may be anything that JSON can be. Bounded in size, depth and places."""
     fault = too_large(schema)
     if fault:
-        return Features((), {}, fault)
+        return Features(too_large=fault)
     places: list[FeaturePlace] = []
     count: dict[str, int] = {}
     recursive = _recursive(schema)
@@ -77,7 +81,13 @@ def features_of(schema: object) -> Features:
             _keep(FeaturePlace(feature, at, keywords, node), places, count)
         if path in recursive:
             _keep(FeaturePlace("recursion", at, ("$ref",), node), places, count)
-    return Features(tuple(places), count)
+    seen = {id(node) for node, _, _ in schemas_in(schema)}
+    within: list[FeaturePlace] = []
+    for node, _, at in schemas_in(schema, everywhere=True):
+        if id(node) not in seen:
+            for feature, keywords in _features_of_node(node):
+                _keep(FeaturePlace(feature, at, keywords, node), within, count)
+    return Features(tuple(places), tuple(within), count)
 
 
 def too_large(schema: object) -> str:
@@ -100,8 +110,14 @@ def too_large(schema: object) -> str:
     return ""
 
 
-def schemas_in(schema: object) -> Iterator[tuple[Schema, Path, str]]:
-    """Every schema in `schema`, from the outside in, with its path and its numbered JSON pointer."""
+def schemas_in(schema: object, *, everywhere: bool = False) -> Iterator[tuple[Schema, Path, str]]:
+    """Every schema in `schema`, from the outside in, with its path and its numbered JSON pointer.
+
+    Those that are part of a keyword which is tried as a whole only if `everywhere`.
+    """
+    by_name = (*_BY_NAME, "dependentSchemas") if everywhere else _BY_NAME
+    lists = (*_LISTS, "allOf") if everywhere else _LISTS
+    alone = (*_ALONE, *_PARTS) if everywhere else _ALONE
     waiting: deque[tuple[object, Path, str]] = deque([(schema, (), "")])
     seen = 0
     while waiting and seen < MOST_NODES:
@@ -110,19 +126,19 @@ def schemas_in(schema: object) -> Iterator[tuple[Schema, Path, str]]:
             continue
         seen += 1
         yield node, path, at
-        for name in _BY_NAME:
+        for name in by_name:
             if isinstance(named := node.get(name), dict):
                 waiting += [
                     (inner, (*path, name, key), f"{at}/{name}/{number}")
                     for number, (key, inner) in enumerate(named.items())
                 ]
-        for name in _LISTS:
+        for name in lists:
             if isinstance(listed := node.get(name), list):
                 waiting += [
                     (inner, (*path, name, number), f"{at}/{name}/{number}") for number, inner in enumerate(listed)
                 ]
-        waiting += [(node[name], (*path, name), f"{at}/{name}") for name in _ALONE if isinstance(node.get(name), dict)]
-        if isinstance(one := node.get("allOf"), list) and len(one) == 1:
+        waiting += [(node[name], (*path, name), f"{at}/{name}") for name in alone if isinstance(node.get(name), dict)]
+        if not everywhere and isinstance(one := node.get("allOf"), list) and len(one) == 1:
             waiting.append((one[0], (*path, "allOf", 0), f"{at}/allOf/0"))
 
 

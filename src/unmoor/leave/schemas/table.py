@@ -74,7 +74,7 @@ def kind_by_table(side: Surface, kind: str) -> SchemaAnswer:
 def refused_by_server(side: Surface, features: Features) -> tuple[Keyword, ...]:
     """What the server refuses before any library sees it."""
     found = []
-    for place in features.places:
+    for place in (*features.places, *features.within):
         told = side.schema.get(place.feature)
         if told is not None and told.value == "refused":
             found.append(Keyword(keyword=place.feature, at=place.at, verdict="refused", note=told.note))
