@@ -93,5 +93,5 @@ ROWS = (
         "enforced",
     ),
     Row({"type": ["string", "null"]}, "nullable", "enforced", "enforced"),
-    Row({"type": "string", "nullable": True}, "nullable", "blocks", "blocks"),
+    Row({"type": "string", "nullable": True}, "nullable_word", "blocks", "blocks"),
 )

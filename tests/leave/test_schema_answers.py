@@ -333,3 +333,12 @@ def test_a_source_whose_backend_is_not_known_claims_nothing() -> None:
     (found,) = findings(uses_of(leak), side("bare", "none"), XGRAMMAR)
     assert (found.kind, found.outcome) == ("UM116", "lost")
     assert "Bare was not tried" in found.seen
+
+
+@pytest.mark.usefixtures("libraries")
+def test_what_could_be_configured_is_asked_as_well() -> None:
+    bare = side("bare", "none", {"xgrammar/allOf": support("leaks"), "llguidance/allOf": support("enforced")})
+    leak = {"allOf": [{"type": "string"}, {"enum": ["yes", "no"]}]}
+    unconfigured, found = findings(uses_of(leak), LLGUIDANCE, bare)
+    assert (unconfigured.kind, found.kind) == ("UM138", "UM116")
+    assert found.by == "xgrammar 0.2.8, if that is configured"

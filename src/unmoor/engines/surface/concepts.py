@@ -312,6 +312,7 @@ SCHEMA: Mapping[str, str] = {
     "recursion": "a schema that contains itself",
     "prefixItems": "items one by one",
     "nullable": "a type or nothing",
+    "nullable_word": "the same by OpenAPI's word nullable",
     "regex": "a regular expression in place of a schema",
     "grammar": "a grammar in place of a schema",
     "choice": "a list of texts in place of a schema",

@@ -102,9 +102,9 @@ def _look(case: Case) -> Iterator[Hit]:
         return
     case.not_looked_at.extend(one for one in answers.not_asked if one not in case.not_looked_at)
     if is_without_backend(case.target):
-        if not is_without_backend(case.source):
-            yield from _without_backend(case, list(answers.target))
-        return
+        if is_without_backend(case.source):
+            return
+        yield from _without_backend(case, list(answers.target))
     groups: dict[_About, _Group] = {}
     for key, target in answers.target.items():
         for about, keywords in _said(answers.source[key], target):

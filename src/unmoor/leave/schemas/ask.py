@@ -115,6 +115,8 @@ def ask_schemas(
         {one.constraint.key: _answer(one, side, where, questions) for one in asked}
         for side, where in zip((source, target), environments, strict=True)
     ]
+    if is_without_backend(source):  # traffic with constraints shows that one is configured, and not which
+        answers[0] = dict.fromkeys(answers[0], SchemaAnswer(verdict="unknown", by=table.TABLE, note="not known"))
     late = sum(told.get("outcome") == "not_asked" for kept in questions.values() for told in kept.told.values())
     if late:
         not_asked.append(f"{plural(late, 'question')} about schemas: those before had used up the time for them")
@@ -175,21 +177,23 @@ def _prepared(one: Constraint, trials: Trials) -> _Asked:
 
 
 def _environments(sides: Sequence[Surface], not_asked: list[str]) -> list[Compilers | None]:
-    """Each side's environment; None where a side has no library that could be asked, or none is here."""
-    found: dict[str, Compilers | None] = {}
-    for side in sides:
-        if set(backends(side)) & set(PROBED) and side.engine not in found:
-            try:
-                found[side.engine] = compilers((side.engine,))
-            except UnmoorError as error:
-                found[side.engine] = None
-                not_asked.append(f"schemas, of {side.title}'s libraries: {error.message}")
-            if found[side.engine] is None:
-                not_asked.append(
-                    f"schemas, of {side.title}'s libraries: they are not installed here, the table answered "
-                    f"(unmoor engines install {NAME})"
-                )
-    return [found.get(side.engine) for side in sides]
+    """Each side's environment, the other's where it has none of its own; None: no library that it uses is here."""
+    asked = [side for side in sides if set(backends(side)) & set(PROBED)]
+    found: dict[str, Compilers] = {}
+    for side in asked:
+        try:
+            if side.engine not in found and (where := compilers((side.engine,))) is not None:
+                found[side.engine] = where
+        except UnmoorError as error:
+            not_asked.append(f"schemas, of {side.title}'s libraries: {error.message}")
+    any_of_them = next(iter(found.values()), None)
+    if any_of_them is None:
+        not_asked += [
+            f"schemas, of {side.title}'s libraries: they are not installed here, the table answered "
+            f"(unmoor engines install {NAME})"
+            for side in asked
+        ]
+    return [found.get(side.engine, any_of_them) if side in asked else None for side in sides]
 
 
 _Versions = tuple[tuple[str, str], ...]
@@ -228,8 +232,6 @@ def _answer(
     one: _Asked, side: Surface, where: Compilers | None, questions: Mapping[_Versions, _Questions]
 ) -> SchemaAnswer:
     """What `side` makes of one constraint: the server's own refusals, then the first library that compiles it."""
-    if is_without_backend(side):
-        return SchemaAnswer(verdict="unknown", by=table.TABLE, note="which backend is configured is not known")
     if one.features.too_large:
         return SchemaAnswer(verdict="unknown", by=table.TABLE, note=one.features.too_large, too_large=True)
     order = backends_for(side, one.features.count)
@@ -281,7 +283,8 @@ def _with_table(found: SchemaAnswer, features: Features, side: Surface, order: S
 def _said(side: Surface, library: str, version: str) -> str:
     """The library that was asked, and the version that the side has where that is another."""
     its = pinned(side, library)
-    return f"{library} {version}" + (f" ({side.title} has {its})" if its not in {"", version} else "")
+    configured = ", if that is configured" if is_without_backend(side) else ""
+    return f"{library} {version}" + (f" ({side.title} has {its})" if its not in {"", version} else "") + configured
 
 
 def _by_library(one: _Asked, library: str, by: str, questions: _Questions) -> SchemaAnswer:

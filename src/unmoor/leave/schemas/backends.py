@@ -13,10 +13,16 @@ _PACKAGES = {"guidance": "llguidance"}
 
 
 def backends(side: Surface) -> tuple[str, ...]:
-    """What enforces constraints on this side, in the order in which it is chosen; () where nothing is configured."""
+    """What enforces constraints on this side, in the order in which it is chosen.
+
+    Where nothing does unless it is configured, the first library that could be: one of which its surface tells.
+    """
+    if is_without_backend(side):
+        could_be = {key.partition("/")[0] for key in side.schema if "/" in key}
+        return tuple(library for library in PROBED if library in could_be)[:1]
     told = side.traits.get("structured_backends")
     words = str(told.value).replace(",", " ").split() if told is not None and told.value else []
-    return tuple(_PACKAGES.get(word, word) for word in words if word != "none")
+    return tuple(_PACKAGES.get(word, word) for word in words)
 
 
 def pinned(side: Surface, library: str) -> str:

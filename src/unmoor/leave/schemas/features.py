@@ -164,7 +164,7 @@ def _features_of_node(node: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
     if "$ref" in node:
         yield "ref", ("$ref",)
     if is_nullable(node):
-        yield "nullable", ("type",)
+        yield "nullable_word" if node.get("nullable") is True else "nullable", ("type",)
     yield from _bounds(node)
     yield from _text(node)
     yield from _object(node)

@@ -21,7 +21,7 @@ MOST_BAD, MOST_GOOD = 4, 3
 MOST_CHARACTERS = 64 * 1024
 """A keyword whose own schema is longer, as JSON, is not tried."""
 
-_ACCEPTED_ONLY = frozenset(("ref", "recursion", "nullable", "additionalProperties_absent"))
+_ACCEPTED_ONLY = frozenset(("ref", "recursion", "nullable", "nullable_word", "additionalProperties_absent"))
 """Features of which no value can be wrong by themselves."""
 
 
@@ -142,7 +142,7 @@ def _trial(place: FeaturePlace, root: dict[str, Any]) -> Trial | None:
         return None
     making = Instances(root)
     good = making.fitting(root, most=8)
-    if place.feature == "nullable":
+    if place.feature in {"nullable", "nullable_word"}:
         good = [value for value in good if value is None]
     bad = () if place.feature in _ACCEPTED_ONLY else tuple(islice(_bad(place, root, making, good), MOST_BAD))
     extra = _extra(root, good) if place.feature == "additionalProperties_absent" else ()
