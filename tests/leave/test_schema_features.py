@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -168,3 +169,11 @@ def test_hostile_schemas_are_walked_and_tried_without_harm(schema: object) -> No
     features = features_of(schema)
     Trials().of(schema, features)
     controls(schema)
+
+
+def test_the_page_has_the_table_that_is_tested() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "schemas.md").read_text()
+    table = [line for line in page.splitlines() if line.endswith(("enforced |", "leaks |", "refused |", "blocks |"))]
+    assert table == [
+        f"| `{row.feature}` | `{json.dumps(row.schema)}` | {row.xgrammar} | {row.llguidance} |" for row in ROWS
+    ]
