@@ -66,8 +66,8 @@ def test_imports_go_down_only(path: Path) -> None:
             assert room in STAYS_IN[top], f"{path}:{line}: {top} stays in {', '.join(sorted(STAYS_IN[top]))}"
 
 
-def test_servers_import_nothing_of_ours() -> None:
-    for path in (SRC / "launch" / "servers").rglob("*.py"):
+def test_servers_and_probes_import_nothing_of_ours() -> None:
+    for path in [*(SRC / "launch" / "servers").rglob("*.py"), *(SRC / "launch" / "probes").rglob("*.py")]:
         for line, name in imports(path):
             assert name.split(".")[0] != "unmoor", f"{path}:{line}: runs in an engine's environment, where we are not"
 

@@ -50,6 +50,9 @@ def test_objects_are_closed_to_one_library_and_open_to_the_other(where: Compiler
     assert told["l"]["accepted"] == [True, True, False]
 
 
+TAG = {"structures": [{"begin": "<f>", "schema": {"type": "integer"}, "end": "</f>"}], "triggers": ["<f"]}
+
+
 @pytest.mark.parametrize("library", ["xgrammar", "llguidance"])
 def test_other_kinds_of_constraint_are_compiled_too(where: Compilers, library: str) -> None:
     told = ask_compilers(
@@ -60,6 +63,7 @@ def test_other_kinds_of_constraint_are_compiled_too(where: Compilers, library: s
             question("ebnf", library, 'root ::= "a" | "b"', "a", "c", kind="grammar"),
             question("lark", library, 'start: "a" | "b"', "a", "c", kind="grammar"),
             question("broken", library, "a(", "a", kind="regex"),
+            question("tag", library, TAG, "so <f>1</f>", "so <f>x</f>", kind="structural_tag"),
         ],
     )
     assert told["regex"]["accepted"] == [True, False]
@@ -67,6 +71,7 @@ def test_other_kinds_of_constraint_are_compiled_too(where: Compilers, library: s
     assert told["ebnf"]["accepted"] == [True, False]
     assert told["lark"]["accepted"] == [True, False]
     assert told["broken"]["outcome"] == "error"
+    assert told["tag"]["accepted"] == [True, False]
 
 
 def test_a_schema_that_explodes_costs_its_own_answer_and_not_the_run(where: Compilers) -> None:

@@ -342,3 +342,60 @@ def test_what_could_be_configured_is_asked_as_well() -> None:
     unconfigured, found = findings(uses_of(leak), LLGUIDANCE, bare)
     assert (unconfigured.kind, found.kind) == ("UM138", "UM116")
     assert found.by == "xgrammar 0.2.8, if that is configured"
+
+
+def test_schemas_as_people_write_them_are_no_finding_between_engines_that_enforce_them() -> None:
+    """What a library of data classes writes for them, with titles, defaults, references and a tagged union."""
+    said = ("vllm", "sglang", "llama-cpp")
+    for source in said:
+        for target in said:
+            assert findings(uses_of(PERSON), surface(source), surface(target)) == [], (source, target)
+    assert kinds(findings(uses_of(PERSON), surface("vllm"), surface("tensorrt-llm"))) == ["UM138"]
+
+
+PERSON = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "Person",
+    "type": "object",
+    "$defs": {
+        "Address": {
+            "title": "Address",
+            "type": "object",
+            "properties": {
+                "street": {"title": "Street", "type": "string"},
+                "zip": {"anyOf": [{"type": "string", "pattern": "^[0-9]{5}$"}, {"type": "null"}], "default": None},
+            },
+            "required": ["street"],
+        },
+        "Kind": {"enum": ["home", "work"], "type": "string"},
+        "Node": {
+            "type": "object",
+            "properties": {
+                "value": {"type": "integer"},
+                "next": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}], "default": None},
+            },
+            "required": ["value"],
+        },
+    },
+    "properties": {
+        "name": {"type": "string", "description": "The full name", "examples": ["A. Person"]},
+        "age": {"exclusiveMinimum": 0, "maximum": 130, "type": "integer"},
+        "addresses": {"items": {"$ref": "#/$defs/Address"}, "type": "array", "minItems": 1, "maxItems": 3},
+        "kind": {"allOf": [{"$ref": "#/$defs/Kind"}], "default": "home"},
+        "birthday": {"format": "date", "type": "string"},
+        "node": {"$ref": "#/$defs/Node"},
+        "labels": {"additionalProperties": {"type": "string"}, "type": "object"},
+        "pet": {
+            "oneOf": [
+                {
+                    "type": "object",
+                    "properties": {"kind": {"const": kind}, "lives": {"type": "integer"}},
+                    "required": ["kind", "lives"],
+                }
+                for kind in ("cat", "dog")
+            ],
+        },
+        "anything": {},
+    },
+    "required": ["name", "age", "addresses", "node", "pet"],
+}

@@ -70,7 +70,7 @@ class XGrammar:
             self._compiler = self._core.GrammarCompiler(tokens, 1, False, -1)  # noqa: FBT003
         try:
             grammar = self._grammar(kind, content)
-        except (RuntimeError, ValueError, TypeError) as error:
+        except (RuntimeError, ValueError, TypeError, KeyError) as error:
             raise NotCompiledError(str(error)) from None
 
         def accepts(text: bytes) -> bool:
@@ -86,13 +86,26 @@ class XGrammar:
         if kind == "regex":
             return compiler.compile_regex(content)
         if kind == "structural_tag":
-            return compiler.compile_structural_tag(content)
+            return compiler.compile_structural_tag(_as_format(content))
         if kind == "choice":
             words = " | ".join(json.dumps(one, ensure_ascii=False) for one in json.loads(content))
             return compiler.compile_grammar_from_strings(f"root ::= {words}", "root")
         if "::=" in content:
             return compiler.compile_grammar_from_strings(content, "root")
         return compiler.compile_lark(content, [], [])
+
+
+def _as_format(content: str) -> str:
+    """A structural tag in xgrammar's present form; the one of old has "structures" and "triggers"."""
+    tag = json.loads(content)
+    if "structures" not in tag:
+        return content
+    tags = [
+        {"begin": one["begin"], "content": {"type": "json_schema", "json_schema": one["schema"]}, "end": one["end"]}
+        for one in tag["structures"]
+    ]
+    triggered = {"type": "triggered_tags", "triggers": tag["triggers"], "tags": tags}
+    return json.dumps({"type": "structural_tag", "format": triggered})
 
 
 class LLGuidance:
