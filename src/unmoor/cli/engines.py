@@ -45,13 +45,18 @@ def list_engines(as_json: bool) -> None:  # noqa: FBT001 - click's
 def install_engine(name: str, yes: bool, torch_index: str | None, as_json: bool) -> None:  # noqa: FBT001 - click's
     """Install the engine NAME into an environment of its own, after showing what, from whom, how big, which licence.
 
-    "schema-compilers" are the grammar libraries that `unmoor move check` asks about schemas.
+    "schema-compilers" are the grammar libraries that `unmoor move check` asks about schemas, "sglang-parsers" the
+    parsers of tool calls and thinking that it asks about recorded outputs.
     """
+    from unmoor.engines.output_parsers import parser_environments
     from unmoor.launch.environments import install
+    from unmoor.launch.output_parsers import install_parsers
     from unmoor.launch.schema_compilers import NAME, install_compilers
 
     if name == NAME:
         done = install_compilers(say=_say, ask=_asker(yes=yes))
+    elif name in parser_environments():
+        done = install_parsers(name, say=_say, ask=_asker(yes=yes))
     else:
         done = install(engine(name, where="NAME"), torch_index=torch_index, say=_say, ask=_asker(yes=yes))
     if as_json:

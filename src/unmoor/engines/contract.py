@@ -73,7 +73,8 @@ class InstallSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     `remove_after` names packages that break the environment once installed. `needs_cpu_torch` asks for a CPU build
     of torch first. `third_party` marks a build that the engine's own project does not publish. `exact` brings the
-    requirements alone, and nothing that they say they need.
+    requirements alone, and nothing that they say they need. `imports` is what must load; where `distribution` is given,
+    its version is told, which need not load as a whole.
     """
 
     requirements: tuple[str, ...]
@@ -84,6 +85,7 @@ class InstallSpec(msgspec.Struct, frozen=True, kw_only=True):
     needs_cpu_torch: bool = False
     remove_after: tuple[str, ...] = ()
     imports: str = ""
+    distribution: str = ""
     exact: bool = False
 
 

@@ -19,6 +19,25 @@ from unmoor.engines.contract import (
 from unmoor.engines.diagnosis import MEMORY_HINT, OPTION_HINT, PORT_HINT, Rule, diagnose
 from unmoor.engines.knobs import chunked_prefill, max_batch_tokens, max_running, prefix_caching, refuse_unknown
 
+# Its parsers are Python alone. Brought without the kernels and the torch that the whole package asks for; what stands
+# here is what their modules import (looked at on 2026-12-01).
+OUTPUT_PARSERS = InstallSpec(
+    requirements=(
+        *("sglang==0.5.23", "xgrammar==0.2.7", "openai==2.8.0", "pydantic==2.14.4", "pydantic_core==2.50.5"),
+        *("typing-inspection==0.4.5", "annotated-types==0.8.0", "typing_extensions==4.16.0", "orjson==3.13.0"),
+        *("partial-json-parser==0.2.1.1.post7", "msgspec==0.23.0", "regex==2026.11.19", "numpy==2.4.6"),
+        *("pybase64==1.5.1", "requests==2.34.2", "urllib3==2.8.0", "certifi==2026.10.19.post1", "idna==3.20"),
+        *("charset-normalizer==3.5.3", "tqdm==4.70.1", "httpx==0.28.1", "httpcore==1.0.9", "anyio==4.16.0"),
+        *("h11==0.16.0", "sniffio==1.3.1", "distro==1.9.0", "jiter==0.19.0", "Jinja2==3.1.6", "MarkupSafe==3.0.4"),
+    ),
+    publisher="the SGLang project, and those of the packages that its parsers import",
+    licence="Apache-2.0, MIT, BSD-3-Clause, MPL-2.0, PSF-2.0",
+    size_mb=340,
+    imports="openai",
+    distribution="sglang",
+    exact=True,
+)
+
 KNOBS = (
     max_running("--max-running-requests", None, (4, 16, 1)),  # computed from the memory that is left
     prefix_caching("--disable-radix-cache", default=True),

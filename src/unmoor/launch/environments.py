@@ -153,7 +153,7 @@ def _make(plan: InstallPlan, spec: InstallSpec, *, lock: int, torch_index: str |
     if spec.remove_after:
         say(f"removing {', '.join(spec.remove_after)}, which must not stay")
         run_quietly([str(python), "-m", "pip", "uninstall", "--yes", *spec.remove_after], log=log, lock=lock)
-    version = _probe(python, spec.imports, log=log, lock=lock)
+    version = _probe(python, spec, log=log, lock=lock)
     done = Installed(
         name=plan.name, python=str(python), version=version, root=str(root), requirements=spec.requirements
     )
@@ -203,18 +203,20 @@ def _clear(path: Path) -> None:
 def _loads(found: Installed, spec: InstallSpec) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         try:
-            _probe(Path(found.python), spec.imports, log=Path(folder) / "probe.log", lock=None)
+            _probe(Path(found.python), spec, log=Path(folder) / "probe.log", lock=None)
         except (InstallError, OSError):  # an OSError: the interpreter itself cannot be run
             return False
     return True
 
 
-def _probe(python: Path, module: str, *, log: Path, lock: int | None) -> str:
-    """The version that `module` tells when it is imported there. Raises InstallError when it cannot be imported."""
+def _probe(python: Path, spec: InstallSpec, *, log: Path, lock: int | None) -> str:
+    """The version that is told once the module has been imported there. Raises InstallError when it cannot be."""
+    module = spec.imports
+    told = f"version('{spec.distribution}')" if spec.distribution else "getattr(m, '__version__', None)"
     # What follows a dash names a build, not a version.
     code = (
         f"import {module} as m; from importlib.metadata import version; "
-        f"print('version', (getattr(m, '__version__', None) or version('{module}')).partition('-')[0])"
+        f"print('version', ({told} or version('{module}')).partition('-')[0])"
     )
     argv = [str(python), "-I", "-c", code]
     told = run_quietly(argv, log=log, lock=lock, failed=f"'{module}' does not load in its environment")
