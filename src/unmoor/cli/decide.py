@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +12,8 @@ if TYPE_CHECKING:
     from unmoor.choose.decide import Measured
     from unmoor.choose.prediction.kernel_tables import TableFinder
     from unmoor.core.decision import Decision, MendFirst
-    from unmoor.core.plan import CandidatePlan, Plan
+    from unmoor.core.plan import Plan
     from unmoor.core.traffic import Workload
-    from unmoor.engines.contract import Engine
 
 
 @click.command()
@@ -39,11 +36,12 @@ def command(
     from unmoor.cli.kernel_times import table_finder
     from unmoor.cli.page_file import write_page
     from unmoor.cli.plan_files import open_plan
+    from unmoor.cli.plan_words import check_names, finder
     from unmoor.core.folder_name import folder_name
     from unmoor.report.decision_page import render
 
     read, text = open_plan(plan)
-    _check_names(read, _finder(plan, text))
+    check_names(read, finder(plan, text))
     _say(f"plan: {read.name}")
     tables = table_finder()
     workload, mend_first = _traffic(read, plan.parent, tables)
@@ -92,45 +90,6 @@ def _measured(run: Path, plan: Plan, workload: Workload) -> Measured:
 
 def _say(line: str) -> None:
     click.echo(line, err=True)
-
-
-def _finder(path: Path, text: str) -> Callable[[str], str]:
-    """Turns a word of the plan into its place: the first line that quotes it, or sets it as a key; no comment."""
-    lines = [line.partition("#")[0] for line in text.splitlines()]
-
-    def where(word: str) -> str:
-        told = re.compile(rf"""["']{re.escape(word)}["']|(^|[{{,.\s]){re.escape(word)}\s*=""")
-        line = next((n for n, line in enumerate(lines, 1) if told.search(line)), None)
-        return f"{path}:{line}" if line else str(path)
-
-    return where
-
-
-def _check_names(plan: Plan, where: Callable[[str], str]) -> None:
-    from unmoor.choose.devices import check_device
-    from unmoor.choose.facts import load_facts
-    from unmoor.choose.gates import check_gate_words
-    from unmoor.engines.registry import engine
-
-    for candidate in plan.candidates:
-        _check_settings(engine(candidate.engine, where=where(candidate.engine)), candidate, where)
-    engine(plan.default_engine, where=where(plan.default_engine))
-    check_device(plan.hardware, where=where)
-    check_gate_words(plan.gates, load_facts(), where=where)
-
-
-def _check_settings(found: Engine, candidate: CandidatePlan, where: Callable[[str], str]) -> None:
-    """An unknown knob with its place in the plan, before any traffic is read."""
-    from unmoor.core.errors import PlanError, UsageError
-    from unmoor.engines.knobs import refuse_unknown
-
-    for name, value in candidate.settings.items():
-        try:
-            refuse_unknown(found.title, found.knobs, {name: value})
-        except UsageError as error:
-            raise PlanError(
-                error.message, where=where(name), seen=error.seen, expected=error.expected, hint=error.hint
-            ) from None
 
 
 def _show(decision: Decision, *, as_json: bool) -> None:

@@ -34,6 +34,7 @@ VERBS: dict[str, Verb] = {
     "engines": Verb("unmoor.cli.engines", "command", "List engines known, installed and missing; install one."),
     "profile": Verb("unmoor.cli.profile", "command", "Describe traffic: lengths, arrivals, prefix overlap."),
     "move": Verb("unmoor.cli.move", "command", "Say what would break on another engine, before anything runs."),
+    "exit-plan": Verb("unmoor.cli.exit_plan", "command", "Write down what leaving the engine would take."),
     "check-model": Verb("unmoor.cli.check_model", "command", "Say which engines load a checkpoint, on which hardware."),
     "explain": Verb("unmoor.cli.explain", "command", "Explain a finding by its id."),
     "generate": Verb("unmoor.cli.generate", "command", "Make reproducible traffic from a description."),

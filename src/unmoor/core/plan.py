@@ -110,6 +110,60 @@ class BakeoffPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     seed: int = 0
 
 
+class DoneStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that was done outside Unmoor: on which day, and where its result is kept (a path, an address)."""
+
+    on: date
+    where: str
+
+
+class DoneSteps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was done before the runtime was committed to; None: not recorded.
+
+    `published_run`: a current public benchmark run of this model and device was looked up. `load_test`: the team's own
+    load test at its real prompts. `tuning`: every candidate was tuned on purpose and measured again. `risk_answer`: the
+    owner of third-party risk answered in writing. `roadmap`: the runtime's roadmap was read against the team's.
+    """
+
+    published_run: DoneStep | None = None
+    load_test: DoneStep | None = None
+    tuning: DoneStep | None = None
+    risk_answer: DoneStep | None = None
+    roadmap: DoneStep | None = None
+
+
+class RehearsedMove(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A move to another engine that was rehearsed: to which, when, how it went, and where that is written down."""
+
+    to: str
+    on: date
+    outcome: str
+    where: str = ""
+
+
+class ExitTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What leaving the engine depends on: where each thing lives that is kept outside it. None or empty: not recorded.
+
+    `serves` is the candidate that serves today, `leave_to` the one to leave to. `model`, `start`, `adapters`, `schemas`
+    and `dashboards` are paths as those of `[traffic]`; the others are paths or words.
+    """
+
+    serves: str | None = None
+    leave_to: str | None = None
+    model: str | None = None
+    evals: str | None = None
+    routing: str | None = None
+    metering: str | None = None
+    orchestration: str | None = None
+    start: str | None = None
+    adapters: str | None = None
+    schemas: str | None = None
+    dashboards: tuple[str, ...] = ()
+    risk_owner: str | None = None
+    rehearsals: tuple[RehearsedMove, ...] = ()
+    done: DoneSteps = DoneSteps()
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole plan, as read from TOML."""
 
@@ -123,3 +177,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     gates: GatesPlan = GatesPlan()
     prices: PricesPlan = PricesPlan()
     bakeoff: BakeoffPlan = BakeoffPlan()
+    exit: ExitTable = ExitTable()

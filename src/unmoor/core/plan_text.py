@@ -14,7 +14,7 @@ import msgspec
 
 from unmoor.core.errors import PlanError
 from unmoor.core.nearest import did_you_mean
-from unmoor.core.plan import Plan, SyntheticTraffic
+from unmoor.core.plan import DoneSteps, Plan, SyntheticTraffic
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
@@ -260,11 +260,27 @@ def _refuse_contradictions(plan: Plan, *, text: str, where: str) -> None:
     for table, key, word in _texts(plan):
         if word is not None and not word.strip():
             refuse(f"'{'.'.join((*table, key))}' is empty", key, '""', "some text", table)
+    _refuse_bad_exit(plan, text=text, where=where)
     if plan.traffic.synthetic:
         _refuse_bad_description(plan.traffic.synthetic, text=text, where=where, table=("traffic", "synthetic"))
     for section, key, value, range_ in _ranges(plan):
         if value is not None and not range_.holds(value):
             refuse(f"'{section}.{key}' is out of range", key, value, range_.words, (section,))
+
+
+def _refuse_bad_exit(plan: Plan, *, text: str, where: str) -> None:
+    """Engines that the exit names must be candidates, and the way out another than the one that serves."""
+
+    def refuse(message: str, key: str, seen: str, expected: str, table: tuple[str, ...]) -> None:
+        at = f"{where}:{_line_of(key, text, table)}"
+        raise PlanError(message, where=at, seen=seen, expected=expected, hint=_PLAN_PAGE)
+
+    engines = sorted({candidate.engine for candidate in plan.candidates})
+    for table, key, name in _engines_of_exit(plan):
+        if name is not None and name not in engines:
+            refuse(f"'{'.'.join((*table, key))}' is no candidate", key, name, f"one of {', '.join(engines)}", table)
+    if plan.exit.serves is not None and plan.exit.serves == plan.exit.leave_to:
+        refuse("the way out leads back", "leave_to", plan.exit.serves, "another engine than exit.serves", ("exit",))
 
 
 def _texts(plan: Plan) -> tuple[tuple[tuple[str, ...], str, str | None], ...]:
@@ -275,6 +291,28 @@ def _texts(plan: Plan) -> tuple[tuple[tuple[str, ...], str, str | None], ...]:
         (("model",), "weights", plan.model.weights),
         (("hardware",), "device", plan.hardware.device),
         *((("candidates",), "version", candidate.version) for candidate in plan.candidates),
+        *((("exit",), key, getattr(plan.exit, key)) for key in _TEXTS_OF_EXIT),
+        *((("exit",), "dashboards", path) for path in plan.exit.dashboards),
+        *((("exit", "rehearsals"), "outcome", rehearsal.outcome) for rehearsal in plan.exit.rehearsals),
+        *(
+            (("exit", "done", key), "where", step.where)
+            for key in DoneSteps.__struct_fields__
+            if (step := getattr(plan.exit.done, key)) is not None
+        ),
+    )
+
+
+_TEXTS_OF_EXIT = (
+    "model", "evals", "routing", "metering", "orchestration", "start", "adapters", "schemas", "risk_owner",
+)  # fmt: skip
+
+
+def _engines_of_exit(plan: Plan) -> tuple[tuple[tuple[str, ...], str, str | None], ...]:
+    """Every engine that the exit names, by its table and key."""
+    return (
+        (("exit",), "serves", plan.exit.serves),
+        (("exit",), "leave_to", plan.exit.leave_to),
+        *((("exit", "rehearsals"), "to", rehearsal.to) for rehearsal in plan.exit.rehearsals),
     )
 
 

@@ -1,0 +1,72 @@
+"""An exit plan as one HTML file that needs nothing else: no script, no font, no request."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jinja2
+
+from unmoor.leave.exit_plan.exit_plan import ExitPlan
+from unmoor.report.exit_plan_words import (
+    NOT_RECORDED,
+    by_kind,
+    cost_words,
+    fact_words,
+    format_words,
+    hardware_notes,
+    hash_words,
+    loads_class,
+    loads_words,
+    move_words,
+    place_words,
+    serves_words,
+    size_words,
+    stale_words,
+    step_words,
+    subject_words,
+    surface_sources,
+    there_words,
+    unknown_subjects,
+    way_out_words,
+)
+from unmoor.report.move_page import outcome_class
+from unmoor.report.move_words import features_words, requests_words, source_words
+from unmoor.report.pages import page_environment
+
+
+def render(plan: ExitPlan) -> str:
+    """The page, what is open first. Everything from outside is escaped."""
+    return _environment().get_template("exit_plan.html").render(plan=plan, sides=(plan.serves, *plan.others))
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = page_environment(
+        {
+            "by_kind": by_kind,
+            "cost_words": cost_words,
+            "fact_words": fact_words,
+            "features_words": features_words,
+            "format_words": format_words,
+            "hardware_notes": hardware_notes,
+            "hash_words": hash_words,
+            "loads_class": loads_class,
+            "loads_words": loads_words,
+            "move_words": move_words,
+            "outcome_class": outcome_class,
+            "place_words": place_words,
+            "requests_words": requests_words,
+            "serves_words": serves_words,
+            "size_words": size_words,
+            "source_words": source_words,
+            "stale_words": stale_words,
+            "step_words": step_words,
+            "subject_words": subject_words,
+            "surface_sources": surface_sources,
+            "there_words": there_words,
+            "unknown_subjects": unknown_subjects,
+            "way_out_words": way_out_words,
+        }
+    )
+    environment.globals["not_recorded"] = NOT_RECORDED
+    return environment
