@@ -22,7 +22,7 @@ from unmoor.leave.case import Case
 from unmoor.leave.checks.schemas import CHECK
 from unmoor.leave.finding import Finding
 from unmoor.leave.schemas.answers import SchemaAnswers
-from unmoor.leave.schemas.ask import ask_schemas, read_schemas
+from unmoor.leave.schemas.ask import MOST_ASKED, ask_schemas, read_schemas
 from unmoor.leave.schemas.backends import backends_for
 from unmoor.leave.uses import Constraint, Rows, Uses
 
@@ -351,6 +351,19 @@ def test_schemas_as_people_write_them_are_no_finding_between_engines_that_enforc
         for target in said:
             assert findings(uses_of(PERSON), surface(source), surface(target)) == [], (source, target)
     assert kinds(findings(uses_of(PERSON), surface("vllm"), surface("tensorrt-llm"))) == ["UM138"]
+
+
+@pytest.mark.usefixtures("libraries")
+def test_of_very_many_schemas_the_most_used_are_compiled_and_the_table_answers_for_the_rest() -> None:
+    target = side("one", "xgrammar", {"length_bounds": support("enforced")})
+    uses = uses_of(*({"type": "string", "maxLength": number} for number in range(1, MOST_ASKED + 21)))
+    often = f"k{MOST_ASKED + 10}"
+    uses.by_constraint[often] = Rows(range(5))
+    answers = answers_of(uses, XGRAMMAR, target)
+    by = [answer.by for answer in answers.target.values()]
+    assert (by.count("xgrammar 0.2.8"), by.count("table")) == (MOST_ASKED, 20)
+    assert answers.target[often].by == "xgrammar 0.2.8"
+    assert answers.not_asked == (f"20 constraints beyond the {MOST_ASKED} most used: the table answered",)
 
 
 PERSON = {

@@ -19,11 +19,14 @@ from unmoor.launch.schema_compilers import NAME, Compilers, ask_compilers, compi
 from unmoor.leave.schemas import table
 from unmoor.leave.schemas.answers import Keyword, SchemaAnswer, SchemaAnswers, Verdict
 from unmoor.leave.schemas.backends import PROBED, backends, backends_for, is_without_backend, pinned
-from unmoor.leave.schemas.features import FeaturePlace, Features, features_of
+from unmoor.leave.schemas.features import MOST_BYTES, FeaturePlace, Features, features_of
 from unmoor.leave.schemas.mutate import Trial, Trials, controls
 from unmoor.leave.uses import Constraint, Uses
 
 MOST_FILE_BYTES = 16 << 20
+MOST_ASKED = 1000
+MOST_ASKED_BYTES = 4 << 20
+"""So many constraints are compiled, those of the most requests first: a library takes some 10 ms for each KiB."""
 _KEY_BYTES = 8
 
 _TOO_MUCH = {
@@ -42,6 +45,7 @@ class _Asked:
     features: Features
     controls: tuple[str, ...] = ()
     trials: Mapping[FeaturePlace, Trial] = field(default_factory=dict)
+    is_left_to_table: bool = False
 
 
 @dataclass(slots=True)
@@ -99,13 +103,16 @@ def ask_schemas(
     if not constraints:
         return SchemaAnswers({}, {})
     trials = Trials()
-    asked = [_prepared(one, trials) for one in constraints.values()]
+    most_used = _most_used(uses, constraints)
+    asked = [_prepared(one, trials if one.key in most_used else None) for one in constraints.values()]
     not_asked: list[str] = []
+    if left := len(constraints) - len(most_used):
+        not_asked.append(f"{plural(left, 'constraint')} beyond the {len(most_used)} most used: the table answered")
     environments = _environments((source, target), not_asked)
     questions: dict[_Versions, _Questions] = {_versions(where): _Questions() for where in environments if where}
     for where in {_versions(where): where for where in environments if where}.values():
         names = ", ".join(f"{name} {version}" for name, version in _versions(where))
-        say(f"asking {names} ({where.name}) about {plural(len(constraints), 'constraint')}")
+        say(f"asking {names} ({where.name}) about {plural(len(most_used), 'constraint')}")
         sides = [side for side, its in zip((source, target), environments, strict=True) if its and _same(its, where)]
         try:
             _ask(questions[_versions(where)], asked, sides, where)
@@ -164,14 +171,36 @@ def _read_schema(path: Path) -> Constraint:
     return Constraint(key, "json_schema", content)
 
 
-def _prepared(one: Constraint, trials: Trials) -> _Asked:
+def _most_used(uses: Uses, constraints: Mapping[str, Constraint]) -> frozenset[str]:
+    """The keys of the constraints that are compiled; among those of as many requests the first."""
+    found: list[str] = []
+    size = 0
+    for key in sorted(constraints, key=lambda key: -len(uses.by_constraint.get(key, ()))):
+        own = _size(constraints[key].content)
+        if own <= MOST_BYTES:  # any larger is not compiled at all
+            size += own
+        if len(found) == MOST_ASKED or size > MOST_ASKED_BYTES:
+            break
+        found.append(key)
+    return frozenset(found)
+
+
+def _size(content: object) -> int:
+    try:
+        return len(msgspec.json.encode(content))
+    except RecursionError:
+        return MOST_BYTES + 1
+
+
+def _prepared(one: Constraint, trials: Trials | None) -> _Asked:
+    """What will be asked of one constraint; without `trials` nothing, and the table answers."""
     if one.kind != "json_schema":
         content = one.content if isinstance(one.content, str) else json.dumps(one.content)
-        return _Asked(one, content, Features())
+        return _Asked(one, content, Features(), is_left_to_table=trials is None)
     schema = one.content
     features = features_of(schema)
-    if features.too_large:
-        return _Asked(one, "", features)
+    if features.too_large or trials is None:
+        return _Asked(one, "", features, is_left_to_table=True)
     text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     return _Asked(one, text, features, controls(schema), trials.of(schema, features))
 
@@ -218,7 +247,7 @@ def _ask(questions: _Questions, asked: Sequence[_Asked], sides: Sequence[Surface
 
 
 def _want(questions: _Questions, one: _Asked, order: Sequence[str], turn: int, where: Compilers) -> None:
-    if one.features.too_large or turn >= len(order) or order[turn] not in where.versions:
+    if one.is_left_to_table or turn >= len(order) or order[turn] not in where.versions:
         return
     kind = one.constraint.kind
     if turn and questions.outcome(order[turn - 1], kind, one.text).get("outcome") != "error":
@@ -237,7 +266,7 @@ def _answer(
     order = backends_for(side, one.features.count)
     is_schema = one.constraint.kind == "json_schema"
     found: SchemaAnswer | None = None
-    if where is not None:
+    if where is not None and not one.is_left_to_table:
         kept = questions[_versions(where)]
         for library in order:
             if library not in where.versions or kept.outcome(library, one.constraint.kind, one.text).get("outcome") in {
