@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +21,10 @@ from unmoor.leave.checkpoint.read import read_checkpoint
 from unmoor.leave.checks.registry import kinds
 from unmoor.report.model_json import to_json
 from unmoor.report.model_text import render
+from unmoor.report.model_words import engine_words, moves, places_words
 
 ENGINES = list(known_surfaces())
+NVFP4 = {"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}}
 
 
 def called(*args: str | Path) -> subprocess.CompletedProcess[str]:
@@ -35,6 +38,11 @@ def told(*args: str | Path) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
+def spaced(text: str) -> str:
+    """The text as one line, whichever way it was wrapped."""
+    return " ".join(text.split())
+
+
 def an_engine(scheme: str, value: str) -> tuple[str, str]:
     """An engine that is known to do this with this scheme, and the hardware."""
     for name in ENGINES:
@@ -44,19 +52,102 @@ def an_engine(scheme: str, value: str) -> tuple[str, str]:
     pytest.fail(f"no known engine is {value} for {scheme}")
 
 
-def test_one_line_for_each_engine_and_kind_of_hardware(tmp_path: Path) -> None:
+def test_hardware_that_shares_an_engines_verdict_shares_a_row(tmp_path: Path) -> None:
     done = called(write_model(tmp_path), "--hardware", "h200", "--hardware", "mi300x")
     assert (done.returncode, done.stderr) == (0, "")
     assert "LlamaForCausalLM, bfloat16, context 512 tokens" in done.stdout
-    lines = [line for line in done.stdout.splitlines() if "NVIDIA Hopper" in line and "unknown on" not in line]
-    known = [name for name in ENGINES if "nvidia_hopper" in surface(name).checkpoint.get("none", {})]
-    assert len(lines) == len(known) > 0
     assert max(map(len, done.stdout.splitlines())) <= 100 + len(str(tmp_path))
+    table = done.stdout.partition("What loads it")[2].partition("──\n\n")[0].partition("\n\n")[0]
+    answers = re.findall(r" (native|fallback|refused|unknown) +(.+)", table)
+    assert [loads for loads, _ in answers] == sorted(
+        (loads for loads, _ in answers), key=["native", "fallback", "refused", "unknown"].index
+    )
+    said = [surface(name).checkpoint.get("none", {}) for name in ENGINES]
+    places = ("nvidia_hopper", "amd_cdna3")
+    both = [one for one in said if all(place in one and one[place].value == "native" for place in places)]
+    assert [where for loads, where in answers if loads == "native"].count("NVIDIA Hopper; AMD Instinct MI300") == len(
+        both
+    )
+
+
+def test_all_engines_on_all_hardware_fit_a_screen(tmp_path: Path) -> None:
+    text = called(write_model(tmp_path, config=NVFP4)).stdout
+    table = text.partition("What loads it")[2].partition("To move")[0]
+    assert len(table.splitlines()) < 30  # every engine on every hardware is some eighty verdicts
+    told = json.loads(called(tmp_path, "--json").stdout)
+    titles = {f"{one['title']} {one['version']}" for one in told["verdicts"]}
+    assert all(title in table for title in titles)
+
+
+def test_to_move_says_for_each_engine_that_refuses_what_would_have_to_be_done(tmp_path: Path) -> None:
+    report = check_model(
+        read_checkpoint(write_model(tmp_path, config=NVFP4)),
+        [],
+        [surface(name) for name in ENGINES],
+        list(HARDWARE),
+        all_wanted=False,
+    )
+    told = {move.engine for move in moves(report)}
+    native = {engine_words(one) for one in report.verdicts if one.loads == "native"}
+    refusing = {engine_words(one) for one in report.verdicts if one.loads == "refused"}
+    assert refusing - native <= told
+    # the article's case: what NVFP4 falls back to on the other vendor's silicon, and what is native there
+    (mi350,) = (move for move in moves(report) if "amd_cdna4" in move.places and move.loads == "fallback")
+    assert mi350.todo == "works; to be native, quantise the original weights as MXFP4 or AMD Quark (MXFP4)"
+
+
+def test_to_move_names_the_variant_the_tool_and_the_scales(tmp_path: Path) -> None:
+    gptq = {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": False}
+    text = spaced(called(write_model(tmp_path / "gptq", config={"quantization_config": gptq})).stdout)
+    assert "quantise the original weights anew as GPTQ (4 bits) without zero points (sym on)" in text
+    kv = {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}
+    text = spaced(called(write_model(tmp_path / "kv", config={"quantization_config": kv})).stdout)
+    assert "every engine Calibrate scales into the checkpoint, or keep keys and values in 16 bits." in text
+    notes = {one.note for name in ENGINES for one in surface(name).checkpoint["none"].values()}
+    (convert,) = (note for note in notes if note.startswith("convert it: "))
+    assert convert in spaced(called(write_model(tmp_path / "plain")).stdout).partition("To move")[2]
+
+
+def test_kernels_of_one_type_beside_a_model_of_another_are_one_statement(tmp_path: Path) -> None:
+    gptq = {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": False}
+    root = write_model(tmp_path, config={"quantization_config": gptq})
+    engine, place = next(
+        (name, place)
+        for name in ENGINES
+        for place, one in surface(name).checkpoint.get("gptq_asymmetric", {}).items()
+        if one.only_dtype == "float16"
+    )
+    code, found = told(root, "--engine", engine, "--hardware", place)
+    (verdict,) = found["verdicts"]
+    (flag, *_) = surface(engine).flags["dtype"].names
+    assert (code, verdict["loads"]) == (0, "fallback")
+    (note,) = verdict["notes"]
+    assert note.endswith(f"float16 alone, and the model is bfloat16: start it with {flag} float16")
+    assert f"start it with {flag} float16; to be native" in spaced(called(root, "--engine", engine).stdout)
+    (variant,) = (one for one in found["findings"] if one["kind"] == "UM115")
+    assert variant["fix"].startswith(f"Start it with {flag} float16")
+    (root / "config.json").write_text(json.dumps({"torch_dtype": "float16", "quantization_config": gptq}))
+    (verdict,) = told(root, "--engine", engine, "--hardware", place)[1]["verdicts"]
+    assert not any("bfloat16" in note for note in verdict["notes"])
+
+
+@pytest.mark.parametrize(
+    ("places", "looked_at", "words"),
+    [
+        (["nvidia_ampere", "nvidia_ada", "cpu_arm"], HARDWARE, "NVIDIA Ampere, Ada; Arm CPU"),
+        (list(HARDWARE), HARDWARE, "all hardware"),
+        ([one for one in HARDWARE if not one.startswith("nvidia")], HARDWARE, "all but NVIDIA GPUs"),
+        ([one for one in HARDWARE if one.startswith("nvidia")], HARDWARE, "NVIDIA GPUs"),
+        (["nvidia_hopper"], ["nvidia_hopper"], "NVIDIA Hopper"),
+        (["nvidia_hopper", "intel_gaudi"], ["nvidia_hopper", "intel_gaudi"], "NVIDIA Hopper; Intel Gaudi"),
+    ],
+)
+def test_hardware_in_words(places: list[str], looked_at: list[str], words: str) -> None:
+    assert places_words(places, looked_at) == words
 
 
 def test_the_articles_case_what_is_native_here_falls_back_or_is_refused_there(tmp_path: Path) -> None:
-    config = {"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}}
-    _, found = told(write_model(tmp_path, config=config))
+    _, found = told(write_model(tmp_path, config=NVFP4))
     assert found["checkpoint"]["quantisation"]["scheme"] == "nvfp4"
     assert {one["hardware"] for one in found["verdicts"]} == set(HARDWARE)
     loads = {(one["engine"], one["hardware"]): one for one in found["verdicts"]}

@@ -1,19 +1,19 @@
-"""A check of a model as plain text: what it is, one line for each engine and kind of hardware, and what was found."""
+"""A check of a model as plain text: what it is, what loads it where, what a move would take, and what was found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from unmoor.core.plural import plural
-from unmoor.engines.surface.concepts import ADAPTER, CHECKPOINT, HARDWARE
+from unmoor.engines.surface.concepts import ADAPTER, CHECKPOINT
 from unmoor.leave.adapters.adapter import Adapter
 from unmoor.leave.adapters.support import AdapterVerdict
 from unmoor.leave.check_model import ModelReport
 from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
-from unmoor.leave.checkpoint.support import Verdict, plainly
 from unmoor.leave.finding import Finding, Kind
 from unmoor.report.layout import heading, wrapped
+from unmoor.report.model_words import Row, engine_words, kv_scales_todo, moves, notes_words, places_words, rows, summary
 
 _GB, _MB = 1e9, 1e6
 _ADAPTERS_SHOWN = 20
@@ -33,7 +33,10 @@ def render(report: ModelReport, kinds: Mapping[str, Kind]) -> str:
     lines = [*_model(report.checkpoint), ""]
     lines += [line for sentence in report.lost for line in wrapped(sentence, "  LOST: ")] or ["  Nothing is lost."]
     if not report.broken:
-        lines += ["", heading("What loads it"), *_verdicts(report.verdicts)]
+        looked_at = {one.hardware for one in report.verdicts}
+        lines += [*wrapped(summary(report), "  "), "", heading("What loads it")]
+        lines += _rows(rows(report.verdicts), looked_at)
+        lines += _moves(report, looked_at)
     if report.adapters:
         lines += ["", heading("Adapters"), *_adapters(report.adapters, report.adapter_verdicts)]
     if report.findings:
@@ -84,36 +87,28 @@ def _tokens(one: Checkpoint) -> str:
     return f"{template}; {begins}; {said}" + ("" if one.has_tokenizer else "; no tokenizer")
 
 
-def _verdicts(found: Sequence[Verdict]) -> Iterator[str]:
-    """One line a verdict; what is unknown of an engine on one line of its own."""
-    width = max((len(_engine(one)) for one in found), default=0)
-    place = max((len(_place(one)) for one in found), default=0)
-    unknown: dict[str, list[str]] = {}
-    for one in found:
-        if one.loads == "unknown" and len(found) > 1:
-            unknown.setdefault(_engine(one), []).append(_place(one))
-            continue
-        first = f"  {_engine(one):<{width}}  {_place(one):<{place}}  {one.loads:<8}  "
-        yield from wrapped(_why(one), first)
-    for engine, places in unknown.items():
-        yield from wrapped(", ".join(places), f"  {engine:<{width}}  unknown on ")
+def _rows(found: Sequence[Row], looked_at: set[str]) -> Iterator[str]:
+    width = max((len(row.engine) for row in found), default=0)
+    for row in found:
+        why = f": {notes_words(row)}" if row.notes else ""
+        first = f"  {row.engine:<{width}}  {row.loads:<8}  "
+        yield from wrapped(f"{places_words(row.places, looked_at)}{why}", first)
 
 
-def _engine(one: Verdict | AdapterVerdict) -> str:
-    return f"{one.title} {one.version}"
-
-
-def _place(one: Verdict) -> str:
-    return HARDWARE[one.hardware].partition(" (")[0]
-
-
-def _why(one: Verdict) -> str:
-    ways = " or ".join("the original weights" if way == "none" else plainly(way) for way in one.ways)
-    return "; ".join((*one.notes, *([f"native there: {ways}"] if ways else [])))
+def _moves(report: ModelReport, looked_at: set[str]) -> Iterator[str]:
+    found, scales = moves(report), kv_scales_todo(report)
+    if not (found or scales):
+        return
+    yield from ("", heading("To move"))
+    width = max((len(engine_words(one)) for one in report.verdicts), default=0)
+    for move in found:
+        yield from wrapped(f"{places_words(move.places, looked_at)}: {move.todo}", f"  {move.engine:<{width}}  ")
+    if scales:
+        yield from wrapped(scales, f"  {'every engine':<{width}}  ")
 
 
 def _adapters(adapters: Sequence[Adapter], verdicts: Sequence[AdapterVerdict]) -> Iterator[str]:
-    width = max((len(_engine(one)) for one in verdicts), default=0)
+    width = max((len(engine_words(one)) for one in verdicts), default=0)
     for adapter in adapters[:_ADAPTERS_SHOWN]:
         traits = ", ".join(
             ADAPTER[trait] for trait in adapter.traits if trait in ADAPTER and trait != "peft_safetensors"
@@ -124,7 +119,7 @@ def _adapters(adapters: Sequence[Adapter], verdicts: Sequence[AdapterVerdict]) -
         yield from wrapped(f"{rank}{alpha}{of}{f'; {traits}' if traits else ''}", f"  {shown(adapter.name)}: ")
         for one in verdicts:
             if one.adapter == adapter.name:
-                yield from wrapped(f"{_SERVES[one.serves]}{_because(one)}", f"    {_engine(one):<{width}}  ")
+                yield from wrapped(f"{_SERVES[one.serves]}{_because(one)}", f"    {engine_words(one):<{width}}  ")
     if len(adapters) > _ADAPTERS_SHOWN:
         yield f"  and {len(adapters) - _ADAPTERS_SHOWN} more; --json has all"
 

@@ -49,12 +49,18 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     a kind of value, as "<adapter>" for the name of an adapter. `payload` is then where its content goes. `also` are
     further paths that mean the same, each with the content in it. `endpoints` are those that take it. `needs` is the
     flag without which it is ignored or refused.
+
+    `form` is that of the content where engines differ in it: the languages of a grammar, parted by spaces; of an
+    adapter its "name", a "request" object or a "scaled" list; the word that stands for true. `joined` parts the
+    model's name from the content where `model` may hold both.
     """
 
     path: str
     source: str
     value: Scalar = None
     payload: str = ""
+    form: str = ""
+    joined: str = ""
     also: tuple[str, ...] = ()
     endpoints: tuple[Endpoint, ...] = ("chat", "completions")
     needs: str = ""
@@ -209,12 +215,14 @@ class Support(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     "enforced"/"native": as it should be. "fallback": works, another way, see `note`. "leaks": accepted and not (wholly)
     enforced. "ignored": loaded and disregarded. "refused": an error. "blocks": it also keeps valid answers out.
-    "varies": depends on what else is in it. "unknown": nobody looked.
+    "varies": depends on what else is in it. "unknown": nobody looked. `only_dtype`: it so computes in this type alone
+    ("float16"), so that a model of another has to be started in it; empty where it is not bound to one.
     """
 
     value: Literal["enforced", "native", "fallback", "leaks", "ignored", "refused", "blocks", "varies", "unknown"]
     source: str
     note: str = ""
+    only_dtype: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

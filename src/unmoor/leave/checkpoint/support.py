@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -16,6 +16,10 @@ Loads = Literal["native", "fallback", "refused", "unknown"]
 _FOUR_BITS = ("nvfp4", "mxfp4", "quark_mxfp4", "awq_int4", "gptq_int4", "int4_w4a16")
 _EIGHT_BITS = ("fp8", "fp8_block", "quark_fp8", "mxfp8", "int8", "gptq_int8")
 _MOST_WAYS = 2
+CONVERT = "convert it: "
+"""How surfaces begin a note that names the tool which makes a checkpoint the engine's own."""
+START = "start it with "
+"""How a note goes on that names the option with which an engine takes a checkpoint."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +27,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     "native": computed with as it is stored. "fallback": it works, otherwise than stored (unpacked, emulated), slower or
     in more memory. "refused": an error. "unknown": the engine's surface does not say. `ways` are schemes that this
-    engine takes natively there, nearest first; empty where none is needed.
+    engine takes natively there, nearest first; empty where none is needed. `without` are the variants (`variants`) that
+    alone stand in the way: the same scheme, quantised without them, is taken natively there.
     """
 
     engine: str
@@ -34,6 +39,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     ways: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 def variants(checkpoint: Checkpoint) -> tuple[str, ...]:
@@ -73,9 +79,9 @@ def verdicts(
 def _verdict(checkpoint: Checkpoint, surface: Surface, hardware: str) -> Verdict:
     scheme = checkpoint.quantisation.scheme
     weights = surface.checkpoint.get(scheme, {}).get(hardware)
-    besides = list(_besides(checkpoint, surface, hardware))
-    said = [weights, *(support for _, support in besides)]
-    loads = _worst(weights, [support for _, support in besides if support is not None])
+    besides = dict(_besides(checkpoint, surface, hardware))
+    said = [weights, *besides.values()]
+    loads = _worst(weights, [support for support in besides.values() if support is not None])
     return Verdict(
         engine=surface.engine,
         title=surface.title,
@@ -85,7 +91,16 @@ def _verdict(checkpoint: Checkpoint, surface: Surface, hardware: str) -> Verdict
         notes=tuple(_notes(weights, besides)),
         sources=tuple(dict.fromkeys(surface.source_of(one) for one in said if one is not None)),
         ways=() if loads in {"native", "unknown"} else ways(scheme, surface, hardware),
+        without=tuple(_in_the_way(weights, besides)),
     )
+
+
+def _in_the_way(weights: Support | None, besides: Mapping[str, Support | None]) -> Iterator[str]:
+    """The variants but for which the weights are taken natively."""
+    if weights is not None and _loads(weights) == "native":
+        for key, support in besides.items():
+            if support is not None and _loads(support) in {"fallback", "refused"}:
+                yield key
 
 
 def ways(scheme: str, surface: Surface, hardware: str) -> tuple[str, ...]:
@@ -107,12 +122,41 @@ def _natively(surface: Surface, scheme: str, hardware: str) -> bool:
 
 def _besides(checkpoint: Checkpoint, surface: Surface, hardware: str) -> Iterator[tuple[str, Support | None]]:
     """What the surface says of the variant, and of the keys and values that are asked for; None where nothing."""
-    for key in (*variants(checkpoint), kv_scheme(checkpoint)):
-        if key:
-            support = surface.checkpoint.get(key, {}).get(hardware)
-            if key.endswith("_kv") and checkpoint.quantisation.kv_scales and support is not None:
-                support = msgspec.structs.replace(support, note="")  # notes there are about scales that are missing
-            yield plainly(key), support
+    yield from variants_on(checkpoint, surface, hardware).items()
+    if key := kv_scheme(checkpoint):
+        support = surface.checkpoint.get(key, {}).get(hardware)
+        if checkpoint.quantisation.kv_scales and support is not None:
+            support = msgspec.structs.replace(support, note="")  # notes there are about scales that are missing
+        yield key, support
+
+
+def variants_on(checkpoint: Checkpoint, surface: Surface, hardware: str) -> dict[str, Support | None]:
+    """What the surface says of each variant that the checkpoint has; None where nothing.
+
+    Kernels that compute in one type alone, beside a model of another, are one statement: it loads when it is started
+    in that type. What is said of the model's own type holds for other kernels, and is left out then.
+    """
+    found = {key: surface.checkpoint.get(key, {}).get(hardware) for key in variants(checkpoint)}
+    bound = {key: one for key, one in found.items() if one is not None and one.only_dtype not in {"", checkpoint.dtype}}
+    if not bound:
+        return found
+    by_type = f"_{checkpoint.dtype}"
+    if any(not key.endswith(by_type) for key in bound):
+        found = {key: one for key, one in found.items() if not key.endswith(by_type)}
+        bound = {key: one for key, one in bound.items() if key in found}
+    return {**found, **{key: _started_in(one, surface, checkpoint.dtype) for key, one in bound.items()}}
+
+
+def _started_in(support: Support, surface: Surface, dtype: str) -> Support:
+    """The same for a model of `dtype`: a fallback where the engine can be told the type, else an error."""
+    flag = surface.flags.get("dtype")
+    can_be_told = flag is not None and bool(flag.names)
+    how = f"{START}{flag.names[0]} {support.only_dtype}" if flag is not None and can_be_told else "refused"
+    return msgspec.structs.replace(
+        support,
+        value="fallback" if can_be_told else "refused",
+        note=f"{support.note}, and the model is {dtype}: {how}",
+    )
 
 
 def plainly(key: str) -> str:
@@ -145,13 +189,13 @@ def _loads(support: Support) -> Loads:
             return "fallback"
 
 
-def _notes(weights: Support | None, besides: Iterable[tuple[str, Support | None]]) -> Iterator[str]:
+def _notes(weights: Support | None, besides: Mapping[str, Support | None]) -> Iterator[str]:
     if weights is None or _loads(weights) == "refused":
-        besides = ()
+        besides = {}
     if weights is not None and weights.note:
         yield weights.note
-    for what, support in besides:
+    for key, support in besides.items():
         if support is None:
-            yield f"{what}: not known"
+            yield f"{plainly(key)}: not known"
         elif support.note or _loads(support) != "native":
-            yield f"{what}: {support.note or support.value}"
+            yield f"{plainly(key)}: {support.note or support.value}"

@@ -9,7 +9,7 @@ from unmoor.engines.surface.surface import Source, Support, Surface
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint, Problem
-from unmoor.leave.checkpoint.support import Verdict, plainly, variants, verdicts
+from unmoor.leave.checkpoint.support import START, Verdict, plainly, variants, variants_on, verdicts
 from unmoor.leave.finding import Kind, Thread
 from unmoor.leave.launch_flags import LaunchFlags
 
@@ -142,8 +142,10 @@ def variant_hits(
     """Variants of GPTQ and AWQ that the target does not take everywhere, or of which nothing is known."""
     places = tuple(hardware)
     for variant in variants(model):
-        after = _on(target, variant, places)
-        before = _on(source, variant, places) if source is not None else {}
+        if places and all(variant not in variants_on(model, target, place) for place in places):
+            continue  # another variant says it already
+        after = _on(model, target, variant, places)
+        before = _on(model, source, variant, places) if source is not None else {}
         worse = {
             place: one for place, one in after.items() if one.value not in {"native", before.get(place, _NONE).value}
         }
@@ -157,7 +159,7 @@ def variant_hits(
             "error" if everywhere else "warning" if after else "note",
             features=("model",),
             seen=f"{plainly(variant)} on {target.title}: {said}.",
-            fix="Quantise the original weights anew." if everywhere else "Load it once on the target without traffic.",
+            fix="Quantise the original weights anew." if everywhere else _first(worse.values()),
             sources=tuple(dict.fromkeys(target.source_of(one) for one in worse.values())),
         )
 
@@ -165,10 +167,17 @@ def variant_hits(
 _NONE = Support(value="native", source="")
 
 
-def _on(surface: Surface, key: str, hardware: Iterable[str]) -> dict[str, Support]:
-    """What the surface says of a scheme on this hardware."""
-    table = surface.checkpoint.get(key, {})
-    return {place: table[place] for place in hardware if place in table}
+def _first(supports: Iterable[Support]) -> str:
+    """What to do before traffic comes: the option that it takes, where a note names one."""
+    told = list(dict.fromkeys(one.note.partition(START)[2] for one in supports if START in one.note))
+    start = f"Start it with {' or '.join(told)}, and load" if told else "Load"
+    return f"{start} it once on the target without traffic."
+
+
+def _on(model: Checkpoint, surface: Surface, variant: str, hardware: Iterable[str]) -> dict[str, Support]:
+    """What the surface says of the model's variant on this hardware."""
+    said = {place: variants_on(model, surface, place).get(variant) for place in hardware}
+    return {place: one for place, one in said.items() if one is not None}
 
 
 def _grouped(supports: Mapping[str, Support]) -> str:
