@@ -58,6 +58,7 @@ def command(
     from unmoor.cli.page_file import write_page
     from unmoor.cli.plan_files import open_plan
     from unmoor.cli.plan_words import check_names, finder
+    from unmoor.leave.checks.registry import kinds
     from unmoor.report.exit_plan_page import render
 
     _check_outputs(out=out, html=html)
@@ -66,7 +67,7 @@ def command(
     today = as_of.date() if as_of else date.today()  # noqa: DTZ011 - the user's own day is meant
     found = _exit_plan(read, plan.parent, model=model, hash_files=not no_hashes, run=run, today=today)
     if html is not None:
-        write_page(render(found), html, _say)  # first: where it fails, nothing is printed
+        write_page(render(found, kinds()), html, _say)  # first: where it fails, nothing is printed
     _show(found, out=out, as_json=as_json, force=force)
 
 
@@ -209,6 +210,7 @@ def _say(line: str) -> None:
 def _show(found: ExitPlan, *, out: Path | None, as_json: bool, force: bool) -> None:
     """JSON or Markdown, to standard output or to `out`."""
     from unmoor.cli.out_file import write_out
+    from unmoor.leave.checks.registry import kinds
     from unmoor.report.exit_plan_markdown import render
 
     if as_json:
@@ -216,7 +218,7 @@ def _show(found: ExitPlan, *, out: Path | None, as_json: bool, force: bool) -> N
 
         text = msgspec.json.encode(found).decode()
     else:
-        text = render(found)
+        text = render(found, kinds())
     if out is None:
         click.echo(text)
         return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 
 from unmoor.leave.exit_plan.exit_plan import ExitPlan, Side
-from unmoor.leave.finding import Finding, MoveReport
+from unmoor.leave.finding import Finding, Kind, MoveReport
 from unmoor.report.exit_plan_words import (
     NOT_RECORDED,
     by_kind,
@@ -34,13 +35,13 @@ _MARKS = re.compile(r"([\\`*\[\]|]|~(?=~)|(?<!\w)_|_(?!\w)|^[#>+-])")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 
 
-def render(plan: ExitPlan) -> str:
-    """The whole document; what came from outside cannot change its form."""
+def render(plan: ExitPlan, kinds: Mapping[str, Kind]) -> str:
+    """The whole document; what came from outside cannot change its form. `kinds` are those of findings, by id."""
     parts = (
         _head(plan),
         _risks(plan),
         _outside(plan),
-        _in_use(plan),
+        _in_use(plan, kinds),
         _names(plan),
         _hardware(plan),
         _sides(plan),
@@ -62,6 +63,20 @@ def code(text: str) -> str:
     """A name in code; one with a tick in it stands plain."""
     one_line = " ".join(text.split()).replace("|", "\\|")
     return plain(text) if "`" in text else f"`{one_line}`"
+
+
+def prose(text: str) -> str:
+    """A sentence of ours about what came from outside: names between ticks stay code, the rest is plain."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return plain(text)
+    return "".join(code(part) if number % 2 else _inner(part) for number, part in enumerate(parts))
+
+
+def _inner(part: str) -> str:
+    """A part of a sentence, with the spaces at its ends."""
+    before, after = " " * part.startswith(" "), " " * (part.endswith(" ") and bool(part.strip()))
+    return f"{before}{plain(part)}{after}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -113,7 +128,7 @@ def _outside(plan: ExitPlan) -> Iterator[str]:
         )
 
 
-def _in_use(plan: ExitPlan) -> Iterator[str]:
+def _in_use(plan: ExitPlan, kinds: Mapping[str, Kind]) -> Iterator[str]:
     yield f"## What a move away from {plain(plan.serves.name)} would change"
     yield ""
     for (side, said), move in zip(move_words(plan), plan.moves, strict=True):
@@ -122,24 +137,30 @@ def _in_use(plan: ExitPlan) -> Iterator[str]:
         yield plain(said)
         yield ""
         if move.report:
-            yield from _findings(move.report)
+            yield from _findings(move.report, kinds)
 
 
-def _findings(report: MoveReport) -> Iterator[str]:
+def _findings(report: MoveReport, kinds: Mapping[str, Kind]) -> Iterator[str]:
     if report.findings:
-        rows = [_finding(finding) for finding in report.findings]
+        rows = [_finding(finding, kinds[finding.kind]) for finding in report.findings]
         yield from _table(("outcome", "finding", "on", "what is seen", "what to do"), rows)
         yield f"Sources: {plain('; '.join(dict.fromkeys(s for f in report.findings for s in source_words(f))))}."
         yield ""
     yield from (f"- Not looked at: {plain(note)}" for note in report.not_looked_at)
     if report.not_looked_at:
         yield ""
+    if report.start_command:
+        yield f"A start of {plain(report.target_engine)} that says the same:"
+        yield ""
+        yield from (f"    {' '.join(line.split())}" for line in [shlex.join(report.start_command)])
+        yield ""
 
 
-def _finding(finding: Finding) -> tuple[str, ...]:
+def _finding(finding: Finding, kind: Kind) -> tuple[str, ...]:
     concerned = requests_words(finding)
     about = f"{features_words(finding)}; {concerned}" if concerned else features_words(finding)
-    return (finding.outcome, finding.kind, plain(about), plain(finding.seen), plain(finding.fix))
+    named = f"{finding.kind} {plain(kind.title)}"
+    return (finding.outcome, named, plain(about), prose(finding.seen), prose(finding.fix))
 
 
 def _names(plan: ExitPlan) -> Iterator[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from functools import cache
 
 import jinja2
 
 from unmoor.leave.exit_plan.exit_plan import ExitPlan
+from unmoor.leave.finding import Kind
 from unmoor.report.exit_plan_words import (
     NOT_RECORDED,
     by_kind,
@@ -34,9 +37,10 @@ from unmoor.report.move_words import features_words, requests_words, source_word
 from unmoor.report.pages import page_environment
 
 
-def render(plan: ExitPlan) -> str:
-    """The page, what is open first. Everything from outside is escaped."""
-    return _environment().get_template("exit_plan.html").render(plan=plan, sides=(plan.serves, *plan.others))
+def render(plan: ExitPlan, kinds: Mapping[str, Kind]) -> str:
+    """The page, what is open first. Everything from outside is escaped. `kinds` are those of findings, by id."""
+    template = _environment().get_template("exit_plan.html")
+    return template.render(plan=plan, kinds=kinds, sides=(plan.serves, *plan.others))
 
 
 @cache
@@ -59,6 +63,7 @@ def _environment() -> jinja2.Environment:
             "serves_words": serves_words,
             "size_words": size_words,
             "source_words": source_words,
+            "shell_words": shlex.join,
             "stale_words": stale_words,
             "step_words": step_words,
             "subject_words": subject_words,

@@ -107,6 +107,7 @@ def make_exit_plan(plan: Plan, found: Found, facts: Facts, prices: PriceBook, *,
         *risks.of_the_moves(found.moves, names[1:]),
         *risks.of_the_weights(weights),
         *risks.of_the_hardware(kinds, weights, names),
+        *risks.of_the_decision(sides.serves, decision.verdict),
         *risks.of_the_sides(every, _risk_of(sides.serves)),
         *risks.of_the_dates(stale),
     )

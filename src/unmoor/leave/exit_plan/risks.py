@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
 from unmoor.choose.devices import vendor_title
+from unmoor.core.decision import Verdict
 from unmoor.core.plan import ExitTable
 from unmoor.core.plural import plural
 from unmoor.engines.surface.concepts import CHECKPOINT
+from unmoor.leave.checks.registry import kind
 from unmoor.leave.exit_plan.exit_plan import Expiry, HardwareKind, Move, Place, Risk, Side, Weights
 from unmoor.leave.exit_plan.places import OUTSIDE, title_of
 from unmoor.leave.exit_plan.weights import recorded_only
@@ -49,8 +51,8 @@ def of_the_moves(moves: Sequence[Move], names: Sequence[str]) -> Iterator[Risk]:
         if lost:
             all_requests = move.report.requests
             concerned = f" ({move.report.lost_requests:,} of {all_requests:,} requests)" if all_requests else ""
-            kinds = ", ".join(dict.fromkeys(finding.kind for finding in lost))
-            text = f"A move to {name} loses {plural(len(lost), 'thing')}{concerned}: {kinds}."
+            told = "; ".join(dict.fromkeys(f"{one.kind} {kind(one.kind).title}" for one in lost))
+            text = f"A move to {name} loses {plural(len(lost), 'thing')}{concerned}: {told}."
             yield Risk(code="move_loses", text=text)
         if move.report.not_looked_at:
             notes = "; ".join(note.rstrip(".") for note in move.report.not_looked_at)
@@ -113,9 +115,16 @@ def whose(vendors: Iterable[str]) -> str:
     return ", ".join(vendor_title(vendor) for vendor in sorted(vendors))
 
 
+def of_the_decision(serves: Side, verdict: Verdict) -> Iterator[Risk]:
+    """That another engine serves than the decision picks."""
+    if verdict.pick != serves.engine:
+        picks = f"picks {verdict.pick}" if verdict.pick else "picks no engine"
+        yield Risk(code="decision_differs", text=f"{serves.name} serves, and the decision {picks}. {verdict.sentence}")
+
+
 def of_the_sides(sides: Sequence[Side], risk: str) -> Iterator[Risk]:
-    """The risk that the pick is known for, gates that bar a side or are open, and what stands in for a surface."""
-    yield Risk(code="of_the_pick", text=risk)
+    """The risk that the engine which serves is known for, gates that bar a side or are open, a stand-in's surface."""
+    yield Risk(code="of_the_engine", text=risk)
     for side in sides:
         for gate in side.gates:
             named = f"the plan's gate {gate.name.replace('_', ' ')}"
