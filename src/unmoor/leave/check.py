@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from unmoor.leave.case import Case, Hit
 from unmoor.leave.checks.registry import checks
 from unmoor.leave.finding import Feature, Finding, MoveReport, Outcome
+from unmoor.leave.start_command import start_command
 from unmoor.leave.uses import Rows
 
 _WORSE: dict[Outcome, int] = {"same": 0, "translated": 1, "lost": 2}
@@ -22,6 +23,7 @@ def check_move(case: Case) -> MoveReport:
     hits = [found for check in checks() for found in check.look(case)]
     findings = tuple(sorted((one.finding for one in hits), key=_order))
     features = tuple(_features(case, findings))
+    start = start_command(case)
     return MoveReport(
         source_engine=case.source.engine,
         source_version=case.source.version,
@@ -37,6 +39,9 @@ def check_move(case: Case) -> MoveReport:
         translated_requests=len(_concerned(hits, "translated")),
         not_looked_at=tuple(case.not_looked_at),
         caveats=tuple(dict.fromkeys((*case.source.caveats, *case.target.caveats, *uses.caveats))),
+        start_command=start.words,
+        start_config=start.config,
+        start_notes=start.notes,
     )
 
 

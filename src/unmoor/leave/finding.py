@@ -78,6 +78,7 @@ class MoveReport(msgspec.Struct, frozen=True, kw_only=True):
 
     `lost_requests` are distinct requests that lose something. `not_looked_at` says what could not be checked, and why.
     `start_command` starts the target as the source is started, as far as it can be said; empty where nobody told how.
+    `start_config` is the text of the configuration file that it names, `start_notes` what is left to do by hand.
     """
 
     source_engine: str
@@ -95,6 +96,8 @@ class MoveReport(msgspec.Struct, frozen=True, kw_only=True):
     not_looked_at: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
     start_command: tuple[str, ...] = ()
+    start_config: str = ""
+    start_notes: tuple[str, ...] = ()
 
     @property
     def loses(self) -> bool:

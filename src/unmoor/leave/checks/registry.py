@@ -10,7 +10,7 @@ from unmoor.core.nearest import did_you_mean
 from unmoor.leave.case import Check
 from unmoor.leave.finding import Kind
 
-_MODULES: tuple[str, ...] = ("request_fields", "checkpoints", "adapters", "schemas")
+_MODULES: tuple[str, ...] = ("request_fields", "checkpoints", "adapters", "schemas", "launch", "names")
 
 
 @cache
