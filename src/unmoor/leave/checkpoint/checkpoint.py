@@ -46,6 +46,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     configuration names. `tensors` counts tensors by their dtype, `weight_bytes` is what they take. `eos_ids`, and the
     template's and tokenizer's marks, are None or empty where the files do not say.
 
+    `chat_templates` has the SHA-256 of every file's chat template, by the file, to tell whether they are the same.
     `eos_in` has the ids that end an answer by the file that says so, `eos_ids` those of all. `hashes` are SHA-256 of
     the files that were read whole, by name. `name` is what the files call the model, `file_type` a GGUF file's
     ("Q4_K_M"). `kv_scale_tensors` counts scales for keys and values, asked for or not. `shape_of` has the tensors'
@@ -64,6 +65,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     remote_code: tuple[str, ...] = ()
     chat_template: str | None = None
     chat_template_from: str = ""
+    chat_templates: Mapping[str, str] = {}
     bos_token: str | None = None
     bos_id: int | None = None
     adds_bos: bool | None = None

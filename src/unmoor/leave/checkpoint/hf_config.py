@@ -97,15 +97,20 @@ class ConfigFiles:
 
     def template(self) -> tuple[str | None, str]:
         """The chat template, and the file that has it. Its own file goes before the tokenizer's settings."""
+        return next(((template, name) for name, template in self.templates().items()), (None, ""))
+
+    def templates(self) -> dict[str, str]:
+        """Every file's chat template; the one that is taken first."""
+        found: dict[str, str] = {}
         content = self._read(TEMPLATE)
         if content is not None:
-            return content.decode("utf-8", errors="replace"), TEMPLATE
+            found[TEMPLATE] = content.decode("utf-8", errors="replace")
         own = self._json("chat_template.json")
         for tree, name in ((own, "chat_template.json"), (self.tokenizer, TOKENIZER)):
-            found = _template((tree or {}).get("chat_template"))
-            if found is not None:
-                return found, name
-        return None, ""
+            template = _template((tree or {}).get("chat_template"))
+            if template is not None:
+                found[name] = template
+        return found
 
     @property
     def has_tokenizer(self) -> bool:

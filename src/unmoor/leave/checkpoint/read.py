@@ -164,7 +164,8 @@ def _from_safetensors(
     scales = kv_scale_count(tensors)
     if found.kv_cache:
         found = msgspec.structs.replace(found, kv_scales=scales > 0)
-    template, template_from = files.template()
+    templates = files.templates()
+    template_from, template = next(iter(templates.items()), ("", None))
     eos_in = files.eos_in()
     name = files.says("_name_or_path")
     return Checkpoint(
@@ -179,6 +180,7 @@ def _from_safetensors(
         remote_code=files.remote_code(),
         chat_template=template,
         chat_template_from=template_from,
+        chat_templates={name: _sha256(text.strip()) for name, text in templates.items()},
         bos_token=files.bos_token,
         bos_id=files.number("bos_token_id"),
         adds_bos=files.adds_bos,
@@ -309,6 +311,10 @@ def _dtype(tensors: Mapping[str, Tensor]) -> str:
 
 def _all_ids(eos_in: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(sorted({number for ids in eos_in.values() for number in ids}))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _text(value: object) -> str:

@@ -10,7 +10,11 @@ from unmoor.core.nearest import did_you_mean
 from unmoor.leave.case import Check
 from unmoor.leave.finding import Kind
 
-_MODULES: tuple[str, ...] = ("request_fields", "checkpoints", "adapters", "schemas", "launch", "names")
+_MODULES: tuple[str, ...] = (
+    *("request_fields", "checkpoints", "adapters", "schemas"),
+    *("answer_length", "sampling_defaults", "seeds", "logprobs", "priority", "tool_choice", "messages", "thinking"),
+    *("prompt_tokens", "ends", "usage", "model_name", "errors", "quality", "log_holds"),
+)
 
 
 @cache

@@ -1,0 +1,113 @@
+"""The name that requests ask for: models, aliases and adapters, and what becomes of one that is not served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from unmoor.engines.surface.surface import Source, Spelling, Surface
+from unmoor.leave.case import Case, Check, Hit, hit
+from unmoor.leave.finding import Kind
+from unmoor.leave.sides import Sides, listed, said, sides
+from unmoor.leave.uses import Rows
+
+NAME = Kind(
+    id="UM131",
+    name="unknown-model",
+    title="Names of models and adapters that the other engine treats otherwise",
+    bites="One engine answers 404 for a model that it does not serve, others answer with whatever model they have. "
+    "Aliases fail, or an adapter's name is taken for nothing and the base model answers, without an error. Adapters "
+    "are chosen by the model's name, by a field, or by base:adapter.",
+    look="The names in the traffic are counted, compared with the adapters that were brought, and with how each engine "
+    "chooses models and adapters.",
+    mend="Serve every name that is asked for; translate the choice of an adapter.",
+)
+
+_FEATURE = "model name"
+
+
+def _look(case: Case) -> Iterator[Hit]:
+    names = case.uses.by_model
+    if not names or case.stays:
+        return
+    adapters = {name: rows for name, rows in names.items() if name in {one.name for one in case.adapters}}
+    yield from _adapters(case, adapters)
+    both = sides(case, "unknown_model", "models that are not served")
+    if both is None or not both.differ:
+        return
+    others = {name: rows for name, rows in names.items() if name not in adapters}
+    if both.there.value == "refused":
+        yield _refused(both, others or names)
+    elif len(others) > 1:
+        yield _accepted(both, others)
+
+
+def _refused(both: Sides, names: Mapping[str, Rows]) -> Hit:
+    flag = both.target.flags.get("served_name")
+    by_flag = f" ({flag.names[0]})" if flag and flag.names else ""
+    return hit(
+        NAME,
+        "translated",
+        "error",
+        features=[_FEATURE],
+        rows=Rows.union(names.values()),
+        seen=f"{both.source.title} answers whatever the name is; {both.target.title} refuses one that it does not serve"
+        f"{said(both.there)}: asked for are {listed(names)}.",
+        fix=f"Serve {'this name' if len(names) == 1 else 'all of these names'}{by_flag}.",
+        sources=both.sources,
+    )
+
+
+def _accepted(both: Sides, names: Mapping[str, Rows]) -> Hit:
+    return hit(
+        NAME,
+        "translated",
+        "warning",
+        features=[_FEATURE],
+        rows=Rows.union(names.values()),
+        seen=f"{both.target.title} does not look at the name{said(both.there)}: {listed(names)} would all be answered "
+        "by one model.",
+        fix="Route by the name in front of the engine, and refuse there what is not served.",
+        sources=both.sources,
+    )
+
+
+def _adapters(case: Case, adapters: Mapping[str, Rows]) -> Iterator[Hit]:
+    """Adapters that are chosen by the model's name, on a target that wants it said otherwise."""
+    here, there = case.source.spellings.get("adapter"), case.target.spellings.get("adapter")
+    if not adapters or here is None or here.path != "model":
+        return
+    if there is None:
+        case.skipped(f"adapters by name: how {case.target.title} chooses them is not known")
+        return
+    if there.path == "model":
+        return
+    yield hit(
+        NAME,
+        "lost" if there.absent else "translated",
+        "error",
+        features=[f"adapter {name}" for name in adapters],
+        rows=Rows.union(adapters.values()),
+        seen=f"{listed(adapters)} chosen as the model: {case.target.title} "
+        + ("serves no adapters." if there.absent else _taken_for(case.target)),
+        fix="Merge the adapters into models of their own."
+        if there.absent
+        else f"Name the adapter in {there.goes_to}{_noted(there)}.",
+        sources=_cited(case.target, there),
+    )
+
+
+def _taken_for(target: Surface) -> str:
+    refuses = (trait := target.traits.get("unknown_model")) is not None and trait.value == "refused"
+    return "refuses the name." if refuses else "answers with the base model, without an error."
+
+
+def _noted(spelling: Spelling) -> str:
+    return f" ({spelling.note})" if spelling.note else ""
+
+
+def _cited(one: Surface, spelling: Spelling) -> tuple[Source, ...]:
+    trait = one.traits.get("unknown_model")
+    return tuple(dict.fromkeys((one.source_of(spelling), *((one.source_of(trait),) if trait else ()))))
+
+
+CHECK = Check(kinds=(NAME,), look=_look)

@@ -1,0 +1,98 @@
+"""Priorities: who goes first is turned round between engines, or is not told at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from unmoor.leave.case import Case, Check, Hit, hit
+from unmoor.leave.finding import Kind
+from unmoor.leave.sides import Sides, said, sides, threads
+from unmoor.leave.uses import ABSENT, Rows, Use
+
+DIRECTION = Kind(
+    id="UM102",
+    name="priority-direction",
+    title="Priorities that count the other way round, or not at all",
+    bites="On one engine the lower number goes first, on another the higher. The same requests then serve the batch "
+    "job before the person who waits, and only under load, when it hurts.",
+    look="Where requests carry different priorities, the order of both engines is compared.",
+    mend="Negate the number, or start the target with the flag that turns its order round; try it once with a full "
+    "queue.",
+    threads=threads("llm-d/llm-d-router#2264", "ai-dynamo/dynamo PR#6348"),
+)
+
+_REVERSED = {"lower_first": "higher_first", "higher_first": "lower_first"}
+_FIRST = {"lower_first": "the lower number goes first", "higher_first": "the higher number goes first"}
+
+
+def _look(case: Case) -> Iterator[Hit]:
+    uses = {use: rows for use, rows in case.uses.of("priority").items() if use.value not in {ABSENT, None}}
+    if not _order(case, uses):
+        return
+    both = sides(case, "priority_order", "priorities")
+    if both is None:
+        return
+    here, there = _here(case, both), both.there.value
+    rows = case.uses.rows("priority")
+    features = sorted({use.feature for use in uses})
+    if here == there:
+        return
+    if there == "none":
+        yield hit(
+            DIRECTION,
+            "lost",
+            "warning",
+            features=features,
+            rows=rows,
+            seen=f"{both.target.title} has no priorities{said(both.there)}: these requests wait like all others.",
+            fix="Keep batch work out of the way in front of the engine: a queue or replicas of its own.",
+            sources=both.sources,
+        )
+    elif here == "none":
+        yield hit(
+            DIRECTION,
+            "translated",
+            "warning",
+            features=features,
+            rows=rows,
+            seen=f"{both.source.title} has no priorities today; on {both.target.title} {_FIRST[str(there)]}.",
+            fix="Leave priority out to keep today's order.",
+            sources=both.sources,
+        )
+    else:
+        yield hit(
+            DIRECTION,
+            "translated",
+            "error",
+            features=features,
+            rows=rows,
+            seen=f"Today {_FIRST[str(here)]}, on {both.target.title} {_FIRST[str(there)]}: what goes first today goes "
+            "last there.",
+            fix=_fix(both),
+            sources=both.sources,
+        )
+
+
+def _order(case: Case, uses: Mapping[Use, Rows]) -> bool:
+    """Whether the requests' priorities make an order: with one for all of them nobody goes first."""
+    return len({use.value for use in uses}) > 1 or 0 < len(case.uses.rows("priority")) < case.uses.requests
+
+
+def _here(case: Case, both: Sides) -> object:
+    """The source's order, with the flag that turns it round where its start has it."""
+    turned = case.flags is not None and "priority_order" in case.flags.concepts
+    return _REVERSED.get(str(both.here.value), both.here.value) if turned else both.here.value
+
+
+def _fix(both: Sides) -> str:
+    domain = both.target.domains.get("priority")
+    bounds = f", within {domain.low:g} and {domain.high:g}" if domain and _narrow(domain.low, domain.high) else ""
+    by_flag = f"; or start {both.target.title} with {both.there.flag}" if both.there.flag else ""
+    return f"Turn the number round{bounds}{by_flag}."
+
+
+def _narrow(low: float | None, high: float | None) -> bool:
+    return low is not None and high is not None and high - low <= 100  # noqa: PLR2004 - a scale, not a type's bounds
+
+
+CHECK = Check(kinds=(DIRECTION,), look=_look)
