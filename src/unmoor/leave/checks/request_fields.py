@@ -9,8 +9,10 @@ import msgspec
 
 from unmoor.engines.surface.load import known_surfaces, surface
 from unmoor.engines.surface.surface import Domain, Endpoint, Scalar, Source, Spelling, Statement, Surface
+from unmoor.engines.surface.translate import WITHOUT_EFFECT, Way, way_to_say
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.finding import Kind, Thread
+from unmoor.leave.reading.values import LIST, OBJECT
 from unmoor.leave.uses import ABSENT, Rows, Use
 
 DOMAIN = Kind(
@@ -81,9 +83,10 @@ NEEDS_FLAG = Kind(
     mend="Start the target with the flag.",
 )
 
+_NOT_TOLD = (None, OBJECT, LIST)
+"""Values of which no domain says anything."""
+
 CONSTRAINTS = frozenset(("json_schema", "json_object", "regex", "grammar", "choice", "structural_tag"))
-WITHOUT_EFFECT = frozenset(("user", "store", "metadata", "service_tier"))
-"""Engines take these for OpenAI's sake, and do nothing with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,9 @@ class _Field:
 
 def _look(case: Case) -> Iterator[Hit]:
     for field in _fields(case):
+        if unknown := [side.title for side in (case.source, case.target) if field.place not in side.fields]:
+            case.skipped(f"{field.place}: which fields {' and '.join(unknown)} takes there is not known")
+            continue
         concepts = _concepts(case.source, field)
         if concepts:
             for concept, rows in concepts.items():
@@ -130,8 +136,10 @@ def _elsewhere(use: Use) -> bool:
 
 
 def _concepts(source: Surface, field: _Field) -> dict[str, Rows]:
-    """The concepts that this field is on the source, each with the requests that mean it."""
+    """The concepts that this field is on the source, each with the requests that mean it; none where it is ignored."""
     found: dict[str, list[Rows]] = {}
+    if field.path.partition(".")[0] not in source.fields[field.place]:
+        return {}
     for concept, spelling in source.spellings.items():
         for value, rows in field.values.items():
             if value is not None and spelling.is_at(field.path, value):
@@ -153,7 +161,7 @@ def _known(case: Case, field: _Field, concept: str, rows: Rows) -> Iterator[Hit]
     if spelling is None:
         yield from _plain(case, field)
     elif spelling.absent or field.place not in spelling.endpoints:
-        yield _gone(case, field, concept, rows, spelling)
+        yield from _otherwise(case, field, concept, rows, spelling)
     elif not _same_place(spelling, field):
         kind = UNCONSTRAINED if concept in CONSTRAINTS else RENAMED
         yield hit(
@@ -183,6 +191,28 @@ def _same_place(spelling: Spelling, field: _Field) -> bool:
     return any(spelling.is_at(field.path, value) for value in field.values if value is not None)
 
 
+def _otherwise(case: Case, field: _Field, concept: str, rows: Rows, spelling: Spelling) -> Iterator[Hit]:
+    """A concept that the target has not, or not on this endpoint: said as something that comes to the same, or lost."""
+    way = way_to_say(concept, case.target, field.place)
+    if way is None:
+        yield _gone(case, field, concept, rows, spelling)
+    elif way.path != field.path:
+        yield _said_otherwise(case, field, concept, rows, way)
+
+
+def _said_otherwise(case: Case, field: _Field, concept: str, rows: Rows, way: Way) -> Hit:
+    return hit(
+        UNCONSTRAINED if concept in CONSTRAINTS else RENAMED,
+        "translated",
+        "error" if concept in CONSTRAINTS or _refuses(case.target) else "warning",
+        features=[field.name],
+        rows=rows,
+        seen=f"`{field.path}` is {_fate(case.target)} on {case.target.title}.",
+        fix=f"The same can be said there: it goes to {way.said}.",
+        sources=_sources(case.target, case.target.spellings[concept], way.spelling),
+    )
+
+
 def _gone(case: Case, field: _Field, concept: str, rows: Rows, spelling: Spelling) -> Hit:
     """A concept that the target has not, or not on this endpoint."""
     target = case.target
@@ -208,7 +238,7 @@ def _plain(case: Case, field: _Field) -> Iterator[Hit]:
     """A field that is nothing but its name: looked up in both sides' lists."""
     source, target = case.source, case.target
     here, there = _has(source, field), _has(target, field)
-    if field.place not in target.fields or there is here is True:
+    if there is here is True:
         return
     rows = field.rows
     if here and field.path in WITHOUT_EFFECT:
@@ -283,7 +313,7 @@ def _values(case: Case, field: _Field, concept: str) -> Iterator[Hit]:
         return
     own = case.source.domains.get(concept)
     for value, rows in field.values.items():
-        if value is None or domain.takes(value) or (own is not None and not own.takes(value)):
+        if value in _NOT_TOLD or domain.takes(value) or (own is not None and not own.takes(value)):
             continue
         off = own is not None and value in own.off and domain.off
         yield hit(
