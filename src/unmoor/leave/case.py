@@ -9,7 +9,7 @@ from unmoor.core.evidence import Caveat
 from unmoor.engines.surface.surface import Source, Surface
 from unmoor.leave.adapters.adapter import Adapter
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
-from unmoor.leave.finding import MOST_LINES, Finding, Kind, Outcome, Severity
+from unmoor.leave.finding import MOST_LINES, TABLE, Finding, Kind, Outcome, Severity
 from unmoor.leave.launch_flags import LaunchFlags
 from unmoor.leave.names_used import NamesUsed
 from unmoor.leave.schemas.answers import SchemaAnswers
@@ -70,7 +70,7 @@ def hit(
     fix: str,
     rows: Rows | None = None,
     sources: Sequence[Source] = (),
-    by: str = "table",
+    by: str = TABLE,
     caveats: Sequence[Caveat] = (),
 ) -> Hit:
     """A finding of `kind` about the requests in `rows`."""

@@ -15,6 +15,9 @@ Outcome = Literal["same", "translated", "lost"]
 Severity = Literal["error", "warning", "note"]
 """error: requests fail or constraints vanish. warning: answers or operation change. note: good to know."""
 
+TABLE = "table"
+"""How a finding was found where nothing was run for it: by comparing surfaces."""
+
 MOST_LINES = 1000
 """So many lines are named in one finding; `requests` counts all."""
 
@@ -60,7 +63,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...] = ()
     requests: int = 0
     lines: tuple[int, ...] = ()
-    by: str = "table"
+    by: str = TABLE
     caveats: tuple[Caveat, ...] = ()
 
 

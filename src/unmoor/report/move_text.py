@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
-from unmoor.leave.finding import Finding, Kind, MoveReport, Outcome
+from unmoor.leave.finding import TABLE, Finding, Kind, MoveReport, Outcome
 from unmoor.report.layout import heading, table, wrapped
 from unmoor.report.move_words import OUTCOME_TITLES, features_words, requests_words, source_words, title, verdict
 
@@ -20,8 +22,8 @@ def render(report: MoveReport, kinds: dict[str, Kind]) -> str:
         found = [finding for finding in report.findings if finding.outcome == outcome]
         if found:
             lines += ["", heading(f"{OUTCOME_TITLES[outcome]}: {len(found)}")]
-            for finding in found:
-                lines += _finding(finding, kinds[finding.kind])
+            for (kind, severity), group in groupby(found, key=attrgetter("kind", "severity")):
+                lines += _group(list(group), f"{kind} {severity:<8}{kinds[kind].title}")
     lines += _same(report)
     lines += _notes("Not looked at", report.not_looked_at)
     lines += _notes("Doubts", [caveat.text for caveat in report.caveats])
@@ -30,19 +32,23 @@ def render(report: MoveReport, kinds: dict[str, Kind]) -> str:
     return "\n".join(lines)
 
 
-def _finding(finding: Finding, kind: Kind) -> Iterator[str]:
-    yield f"  {finding.kind} {finding.severity:<8}{kind.title}"
-    yield from wrapped(features_words(finding), "      on      ")
-    if concerned := requests_words(finding):
-        yield from wrapped(concerned, "      in      ")
-    yield from wrapped(finding.seen, "      seen    ")
-    yield from wrapped(finding.fix, "      fix     ")
-    for source in source_words(finding):
-        yield from wrapped(source, "      source  ")
-    if finding.by != "table":
-        yield from wrapped(finding.by, "      by      ")
-    for caveat in finding.caveats:
-        yield from wrapped(caveat.text, "      !       ")
+def _group(findings: Sequence[Finding], head: str) -> Iterator[str]:
+    """Findings of one kind: what to do is said once where it is the same for several that follow, sources at the end."""
+    yield from wrapped(head, "  ")
+    fix = ""
+    for finding in findings:
+        concerned = requests_words(finding)
+        yield from wrapped(f"{features_words(finding)}{f': {concerned}' if concerned else ''}", "    ")
+        yield from wrapped(finding.seen, "      ")
+        if finding.fix != fix:
+            yield from wrapped(finding.fix, "      → ")
+        fix = finding.fix
+        for caveat in finding.caveats:
+            yield from wrapped(caveat.text, "      ! ")
+    for source in dict.fromkeys(source for finding in findings for source in source_words(finding)):
+        yield from wrapped(source, "    source: ")
+    for by in dict.fromkeys(finding.by for finding in findings if finding.by != TABLE):
+        yield from wrapped(by, "    found by: ")
 
 
 def _same(report: MoveReport) -> list[str]:
