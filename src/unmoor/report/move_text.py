@@ -33,7 +33,7 @@ def render(report: MoveReport, kinds: dict[str, Kind]) -> str:
 
 
 def _group(findings: Sequence[Finding], head: str) -> Iterator[str]:
-    """Findings of one kind: what to do is said once where it is the same for several that follow, sources at the end."""
+    """Findings of one kind: what to do is said once for several that follow and share it, sources at the end."""
     yield from wrapped(head, "  ")
     fix = ""
     for finding in findings:

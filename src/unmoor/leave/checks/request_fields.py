@@ -285,7 +285,7 @@ def _unknown_here(case: Case, field: _Field, *, there: bool, rows: Rows) -> Iter
             rows=rows,
             seen=f"`{field.path}` is ignored by both sides."
             + (" Answers are not constrained today either." if named in CONSTRAINTS else ""),
-            fix="Use the name that the engine knows." if named else "Leave it out.",
+            fix="Use the name that the engine knows." if named and named not in WITHOUT_EFFECT else "Leave it out.",
             sources=sources,
         )
 
