@@ -11,9 +11,10 @@ from unmoor.leave.case import Check
 from unmoor.leave.finding import Kind
 
 _MODULES: tuple[str, ...] = (
-    *("request_fields", "checkpoints", "adapters", "schemas"),
+    *("request_fields", "checkpoints", "adapters", "schemas", "parsers"),
     *("answer_length", "sampling_defaults", "seeds", "logprobs", "priority", "tool_choice", "messages", "thinking"),
     *("prompt_tokens", "ends", "usage", "model_name", "errors", "quality", "log_holds"),
+    *("launch", "names"),
 )
 
 
