@@ -362,6 +362,29 @@ def test_every_pair_is_checked_in_both_directions_on_a_log_of_everything(source:
     assert "tower" not in msgspec.json.encode(report).decode()
 
 
+def test_between_versions_of_one_engine_only_what_changed_is_found() -> None:
+    for source, target in itertools.permutations(("vllm@0.32.0", "vllm@0.33.0")):
+        findings = check_move(case_of(source, target, everything())).findings
+        assert {finding.outcome for finding in findings} <= {"same"}
+        assert {finding.kind for finding in findings} & set(BEHAVIOUR) == set()
+
+
+def test_an_engine_without_probabilities_of_tokens_says_so() -> None:
+    report = check_move(case_of("vllm", "openvino", [chat(logprobs=True)]))
+    (finding,) = of_kind(report.findings, "UM112")
+    assert (finding.outcome, finding.lines) == ("lost", (1,))
+
+
+def test_a_name_that_the_start_gives_the_model_is_served(tmp_path: Path) -> None:
+    start = tmp_path / "start.sh"
+    start.write_text("sglang serve --model-path big/model --served-model-name m\n")
+    case = case_of("sglang", "vllm", [chat(), chat(model="other")])
+    (finding,) = of_kind(check_move(case).findings, "UM131")
+    assert finding.lines == (1, 2)
+    (finding,) = of_kind(check_move(replace(case, flags=read_launch_flags(start, case.source))).findings, "UM131")
+    assert finding.lines == (2,)
+
+
 def test_what_is_unknown_of_one_side_is_told_and_not_taken_for_the_same() -> None:
     case = case_of("vllm", "tensorrt-llm", [chat(seed=7)])
     report = check_move(case)

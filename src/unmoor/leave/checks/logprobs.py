@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.finding import Kind
-from unmoor.leave.sides import number, sides, threads
+from unmoor.leave.sides import Sides, number, said, sides, threads
 from unmoor.leave.uses import Place, Rows
 
 STAGE = Kind(
@@ -22,6 +22,7 @@ STAGE = Kind(
     threads=threads("vllm-project/vime#64"),
 )
 
+_PLACES: tuple[Place, ...] = ("chat", "completions", "responses")
 _COUNTS: tuple[tuple[Place, str], ...] = (
     ("chat", "top_logprobs"),
     ("completions", "logprobs"),
@@ -42,6 +43,9 @@ def _stage(case: Case) -> Iterator[Hit]:
     both = sides(case, "logprobs_stage", "logprobs with a temperature")
     if both is None or not both.differ:
         return
+    if both.there.value is None:
+        yield _none(both, _places(case), Rows.union(case.uses.rows("logprobs", place) for place in _places(case)))
+        return
     after = both.there.value == "after_temperature"
     yield hit(
         STAGE,
@@ -58,8 +62,21 @@ def _stage(case: Case) -> Iterator[Hit]:
     )
 
 
-def _places(case: Case) -> list[str]:
-    return [place for place in ("chat", "completions", "responses") if case.uses.rows("logprobs", place)] or ["chat"]
+def _none(both: Sides, places: Sequence[Place], rows: Rows) -> Hit:
+    return hit(
+        STAGE,
+        "lost",
+        "error",
+        features=[f"{place}.logprobs" for place in places],
+        rows=rows,
+        seen=f"{both.target.title} gives no probabilities of tokens{said(both.there)}.",
+        fix="Do without them, or compute them elsewhere.",
+        sources=both.sources,
+    )
+
+
+def _places(case: Case) -> list[Place]:
+    return [place for place in _PLACES if case.uses.rows("logprobs", place)] or ["chat"]
 
 
 def _most(case: Case) -> Iterator[Hit]:
@@ -73,7 +90,7 @@ def _most(case: Case) -> Iterator[Hit]:
     if not asked or (both := sides(case, "logprobs_most", "how many alternatives of a token are given")) is None:
         return
     most, own = number(both.there.value), number(both.here.value)
-    if most is None or (own is not None and own <= most):
+    if most is None or most == 0 or (own is not None and own <= most):
         return
     over = [(use, rows) for use, rows, wanted in asked if wanted > most]
     if over:

@@ -36,9 +36,18 @@ def _look(case: Case) -> Iterator[Hit]:
         return
     others = {name: rows for name, rows in names.items() if name not in adapters}
     if both.there.value == "refused":
-        yield _refused(both, others or names)
+        served = _served(case)
+        if unserved := {name: rows for name, rows in others.items() if name not in served}:
+            yield _refused(both, unserved)
     elif len(others) > 1:
         yield _accepted(both, others)
+
+
+def _served(case: Case) -> frozenset[str]:
+    """The names that the source's start gives its model, where it was brought: the target's start gives the same."""
+    if case.flags is None:
+        return frozenset()
+    return frozenset((case.flags.model, *case.flags.concepts.get("served_name", "").split()))
 
 
 def _refused(both: Sides, names: Mapping[str, Rows]) -> Hit:

@@ -70,7 +70,7 @@ def _bos(case: Case) -> Iterator[Hit]:
         new = Rows.union((added, new))
     if doubled and new:
         yield _second_bos(both, new)
-    if doubled and both.here.value == "yes" and added:
+    if doubled and both.here.value == "yes" and added and case.source.engine != case.target.engine:
         yield hit(
             BOS,
             "same",
@@ -121,13 +121,18 @@ def _takes(one: Surface, concept: str, place: str) -> bool:
     return spelling is not None and not spelling.absent and place in spelling.endpoints
 
 
+def _adds_none(one: Surface) -> bool:
+    trait = one.traits.get("bos_on_completions")
+    return trait is not None and trait.value == "no"
+
+
 def _special(case: Case) -> Iterator[Hit]:
     """Requests that say whether special tokens are added, to a target that cannot be told."""
     for place, value, what in _SPECIAL:
         rows = case.uses.which("add_special_tokens", value, places=(place,))
         if not rows or not _takes(case.source, "add_special_tokens", place):
             continue
-        if _takes(case.target, "add_special_tokens", place):
+        if _takes(case.target, "add_special_tokens", place) or (place == "completions" and _adds_none(case.target)):
             continue
         spelling = case.target.spellings.get("add_special_tokens")
         yield hit(

@@ -174,7 +174,7 @@ def _known(case: Case, field: _Field, concept: str, rows: Rows) -> Iterator[Hit]
             fix=f"`{field.path}` goes to {spelling.goes_to}{_noted(spelling)}.",
             sources=_sources(target, spelling, target.unknown_fields),
         )
-    if spelling is not None and not spelling.absent and spelling.needs:
+    if spelling is not None and not spelling.absent and spelling.needs and not _already(case, concept):
         yield hit(
             NEEDS_FLAG,
             "translated",
@@ -185,6 +185,13 @@ def _known(case: Case, field: _Field, concept: str, rows: Rows) -> Iterator[Hit]
             fix=f"Start {target.title} with {spelling.needs}.",
             sources=_sources(target, spelling),
         )
+
+
+def _already(case: Case, concept: str) -> bool:
+    """Whether another version of the same engine needs the same for it: its start has it, or it is not used."""
+    return case.source.engine == case.target.engine and (
+        case.source.spellings[concept].needs == case.target.spellings[concept].needs
+    )
 
 
 def _same_place(spelling: Spelling, field: _Field) -> bool:

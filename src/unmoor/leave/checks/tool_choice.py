@@ -31,6 +31,13 @@ CONTENT = Kind(
 )
 
 
+_INSTEAD = {
+    "auto": "Describe the tools in the prompt, and find the calls in the text yourself.",
+    "required": "Name one function where there is only one; else send auto, and ask again where no call comes.",
+    "named": "Offer the named function alone, and ask again where no call comes.",
+}
+
+
 def _look(case: Case) -> Iterator[Hit]:
     unsaid = case.uses.pair("tools without a choice")
     auto = Rows.union((case.uses.which("tool_choice", "auto"), unsaid))
@@ -66,9 +73,7 @@ def _choice(case: Case, word: str, rows: Rows, both: Sides) -> Iterator[Hit]:
             features=features,
             rows=rows,
             seen=f"{both.target.title} does not serve tool_choice {word}{said(both.there)}.",
-            fix="Offer the named function alone, with tool_choice required."
-            if alone
-            else "Name one function where there is only one; else send auto, and ask again where no call comes.",
+            fix="Offer the named function alone, with tool_choice required." if alone else _INSTEAD[word],
             sources=both.sources,
         )
 

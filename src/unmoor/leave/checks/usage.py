@@ -84,7 +84,7 @@ def _cached(case: Case) -> Iterator[Hit]:
 
 def _grain(case: Case, rows: Rows) -> Iterator[Hit]:
     both = sides(case, "cached_tokens_grain", "of how many tokens cached ones are a multiple")
-    if both is None or not both.differ:
+    if both is None or not both.differ or None in {both.here.value, both.there.value}:
         return
     yield hit(
         CACHED,
