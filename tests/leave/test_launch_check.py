@@ -113,6 +113,18 @@ def test_a_move_without_a_start_says_what_was_not_looked_at() -> None:
         (SGLANG, "--tool-call-parser qwen25", VLLM, "--tool-call-parser hermes"),
         (SGLANG, "--enable-metrics", LLAMA, "--metrics"),
         (LLAMA, "-c 32768 -np 4", VLLM, "--max-model-len 8192 --max-num-seqs 4"),
+        (
+            VLLM,
+            "--scheduling-policy priority",
+            SGLANG,
+            "--enable-priority-scheduling --schedule-low-priority-values-first",
+        ),
+        (
+            SGLANG,
+            "--enable-priority-scheduling --schedule-low-priority-values-first",
+            VLLM,
+            "--scheduling-policy priority",
+        ),
         (TRTLLM, "--max_batch_size 64", LLAMA, "--parallel 64"),
     ],
 )
@@ -139,13 +151,23 @@ def test_what_belongs_into_a_configuration_file_is_written_there(tmp_path: Path)
 
 
 def test_what_has_no_straight_translation_is_told_and_left_out(tmp_path: Path) -> None:
-    done = command(tmp_path, "vllm serve Q --gpu-memory-utilization 0.8 --scheduling-policy priority", VLLM, SGLANG)
-    assert not {"--mem-fraction-static", "0.8", "priority"} & set(done.words)
+    done = command(tmp_path, "vllm serve Q --gpu-memory-utilization 0.8 --enable-expert-parallel", VLLM, SGLANG)
+    assert not {"--mem-fraction-static", "0.8", "--ep-size"} & set(done.words)
     assert [note.partition(":")[0] for note in done.notes] == [
         "--gpu-memory-utilization 0.8",
-        "--scheduling-policy priority",
+        "--enable-expert-parallel",
     ]
     assert "GGUF" in command(tmp_path, "vllm serve Q", VLLM, LLAMA).notes[0]
+
+
+def test_priorities_keep_their_direction_or_say_that_they_turn_round(tmp_path: Path) -> None:
+    start = "vllm serve Q --scheduling-policy priority"
+    (finding,) = found(tmp_path, start, VLLM, TRTLLM, "UM141")
+    assert (finding.severity, "turn theirs round" in finding.fix) == ("warning", True)
+    assert "waiting_queue_policy: priority" in command(tmp_path, start, VLLM, TRTLLM).config
+    (lost,) = found(tmp_path, start, VLLM, LLAMA, "UM142")
+    assert "order of arrival" in lost.fix
+    assert found(tmp_path, "vllm serve Q --scheduling-policy fcfs", VLLM, LLAMA, "UM142") == []
 
 
 def test_aliases_that_the_target_has_no_place_for_are_named(tmp_path: Path) -> None:
@@ -243,10 +265,10 @@ def test_without_the_weights_there_is_no_example_and_without_the_whole_no_rule()
 
 EVERYTHING = {
     VLLM: "-tp 2 --gpu-memory-utilization 0.85 --max-model-len 8k --max-num-seqs 64 --enforce-eager"
-    " --kv-cache-dtype fp8 --api-key k --served-model-name a b --tool-call-parser hermes --reasoning-parser qwen3 --enable-lora"
-    " --lora-modules x=/a --disable-log-stats --scheduling-policy priority --enable-expert-parallel --seed 1",
+    " --kv-cache-dtype fp8 --api-key k --served-model-name a b --tool-call-parser hermes --reasoning-parser qwen3"
+    " --enable-lora --lora-modules x=/a --disable-log-stats --scheduling-policy priority --enable-expert-parallel",
     SGLANG: "--model-path Q --tp-size 2 --mem-fraction-static 0.8 --tool-call-parser glm45 --disable-radix-cache"
-    " --schedule-policy lpm --enable-metrics --speculative-algorithm EAGLE --hicache-ratio 2 --random-seed 1",
+    " --schedule-policy lpm --enable-metrics --speculative-algorithm EAGLE --random-seed 1",
     TRTLLM: "Q --tp_size 2 --free_gpu_memory_fraction 0.8 --max_num_tokens 4096 --tool_parser glm4",
     LLAMA: "-m a.gguf -c 32768 -np 4 --metrics -ctk q8_0 --cache-ram 1024 -ngl 99 -fa on",
 }

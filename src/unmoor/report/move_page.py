@@ -13,6 +13,7 @@ from unmoor.report.move_words import (
     features_words,
     requests_words,
     source_words,
+    start_lines,
     title,
     verdict,
 )
@@ -47,6 +48,7 @@ def _environment() -> jinja2.Environment:
             "requests_words": requests_words,
             "severity_class": severity_class,
             "source_words": source_words,
+            "start_lines": start_lines,
             "title": title,
             "verdict": verdict,
         }

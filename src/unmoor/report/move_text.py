@@ -8,7 +8,15 @@ from operator import attrgetter
 
 from unmoor.leave.finding import TABLE, Finding, Kind, MoveReport, Outcome
 from unmoor.report.layout import heading, table, wrapped
-from unmoor.report.move_words import OUTCOME_TITLES, features_words, requests_words, source_words, title, verdict
+from unmoor.report.move_words import (
+    OUTCOME_TITLES,
+    features_words,
+    requests_words,
+    source_words,
+    start_lines,
+    title,
+    verdict,
+)
 
 _ORDER: tuple[Outcome, ...] = ("lost", "translated", "same")
 _SAME_SHOWN = 12
@@ -25,6 +33,7 @@ def render(report: MoveReport, kinds: dict[str, Kind]) -> str:
             for (kind, severity), group in groupby(found, key=attrgetter("kind", "severity")):
                 lines += _group(list(group), f"{kind} {severity:<8}{kinds[kind].title}")
     lines += _same(report)
+    lines += _start(report)
     lines += _notes("Not looked at", report.not_looked_at)
     lines += _notes("Doubts", [caveat.text for caveat in report.caveats])
     if report.findings:
@@ -59,6 +68,18 @@ def _same(report: MoveReport) -> list[str]:
     lines = ["", heading(f"The same on both sides: {len(same)}"), *table([("feature", "requests"), *rows])]
     if len(same) > len(rows):
         lines.append(f"  and {len(same) - len(rows)} more")
+    return lines
+
+
+def _start(report: MoveReport) -> list[str]:
+    """The suggested start of the target, an option a line, ready for a shell."""
+    if not report.start_command:
+        return []
+    lines = ["", heading(f"A start of {report.target_engine}, as near as it goes"), *start_lines(report)]
+    if report.start_config:
+        lines += ["", f"  {report.start_command[-1]}:", *(f"    {line}" for line in report.start_config.splitlines())]
+    for note in report.start_notes:
+        lines += wrapped(note, "  ! ", at_hyphens=False)
     return lines
 
 

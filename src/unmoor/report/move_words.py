@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 
@@ -23,7 +24,11 @@ def title(report: MoveReport) -> str:
 
 
 def verdict(report: MoveReport) -> str:
-    """The whole report in a sentence."""
+    """The whole report in a sentence; of a log without bodies it says no more than that."""
+    if report.requests and not report.features:
+        return (
+            f"The log says nothing of what its {plural(report.requests, 'request')} ask for: nothing could be classed."
+        )
     counts = Counter(feature.outcome for feature in report.features)
     lost = f"{plural(counts['lost'], 'feature')} lost"
     if report.lost_requests:
@@ -56,3 +61,15 @@ def features_words(finding: Finding, *, most: int = 4) -> str:
 def source_words(finding: Finding) -> Sequence[str]:
     """Each source with how it was seen, its version and its date."""
     return list(dict.fromkeys(source.cited() for source in finding.sources))
+
+
+def start_lines(report: MoveReport) -> Sequence[str]:
+    """The suggested start as a shell takes it: an option with its values on each line."""
+    groups: list[list[str]] = []
+    for word in report.start_command:
+        if not groups or (word.startswith("-") and not word[1:2].isdigit()):
+            groups.append([])
+        groups[-1].append(f'"{word}"' if word.startswith("$") else shlex.quote(word))
+    lines = [" ".join(group) for group in groups]
+    shown = ["  " + ("    " if at else "") + line for at, line in enumerate(lines)]
+    return [*(f"{line} \\" for line in shown[:-1]), *shown[-1:]]

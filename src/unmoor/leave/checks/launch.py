@@ -94,6 +94,8 @@ _KEPT: dict[str, str] = {
     "model_sampling_defaults": "Sampling values that a request leaves out are {here} today (model: those of the "
     "model's generation_config.json; neutral: none), and {there} there.",
 }
+_NOTABLE = 0.05
+"""A share of memory that is less than the default by so much is worth a word."""
 _NOTES = frozenset(("telemetry", "prefix_caching", "max_running"))
 
 
@@ -218,7 +220,7 @@ def _unfair(case: Case, flags: LaunchFlags) -> Iterator[Hit]:
 
 def _below(value: str, default: str) -> bool:
     try:
-        return float(value) < float(default)
+        return float(value) <= float(default) - _NOTABLE
     except ValueError:
         return False
 
@@ -245,10 +247,14 @@ def _default(case: Case, one: Default) -> Hit:
         "translated",
         "note" if one.concept in _NOTES else "warning",
         features=[f"flag {one.concept} (left out)"],
-        seen=_KEPT[one.concept].format(here=one.here, there=one.there),
+        seen=_KEPT[one.concept].format(here=_spoken(one.here), there=_spoken(one.there)),
         fix=passed if not one.passed else f"{passed} It keeps what is the default today.",
         sources=_sources(case.target, case.target.flags.get(one.concept), case.target.traits.get(one.concept)),
     )
+
+
+def _spoken(value: str) -> str:
+    return "every address" if value == "all" else value
 
 
 def _not_looked_at(case: Case, flags: LaunchFlags) -> None:

@@ -12,7 +12,7 @@ from unmoor.leave.names_used import NamesUsed
 RENAMED = Kind(
     id="UM121",
     name="metric-or-route-renamed",
-    title="A metric or a route that files rely on, and that the other engine has under another name, or not at all",
+    title="A metric or a route that files rely on, named otherwise on the other side or missing",
     bites="A panel goes blank, an alert never fires, an autoscaler that reads nothing scales to nothing. Some metrics "
     "exist under a new name in another unit, some only behind a flag, some not at all; some routes answer in another "
     "format.",

@@ -10,6 +10,7 @@ from unmoor.engines.surface.surface import Flag, Surface
 from unmoor.leave.case import Case
 from unmoor.leave.finding import Outcome
 from unmoor.leave.launch_flags import LaunchFlags
+from unmoor.leave.starting import priorities
 from unmoor.leave.starting.memory_shares import GIB, rule
 from unmoor.leave.starting.options import OFF, ON
 from unmoor.leave.starting.parser_names import ParserKind, same_family
@@ -93,6 +94,10 @@ def _each(case: Case, flags: LaunchFlags) -> Iterator[Translated]:
         here = case.source.flags[concept]
         if case.source.engine == case.target.engine and spelled in there.names:
             yield _as_it_is(concept, spelled, value, there)
+        elif concept == "priority_order" and value == ON:
+            continue  # told with what switches priorities on
+        elif priorities.switched_on(concept, value, spelled, case.source):
+            yield _priorities(case, flags, spelled, value)
         elif concept in _PARSERS:
             yield _parser(case, concept, spelled, value)
         elif concept == "memory_fraction":
@@ -289,6 +294,22 @@ def _parser(case: Case, concept: str, spelled: str, value: str) -> Translated:
         return pair.told("same", f"Found by itself there ({family}).")
     others = f", or {', '.join(found.names[1:])}" if found.names[1:] else ""
     return pair.passed(found.names[0], f"`{found.names[0]}`{others}, for {family}.")
+
+
+def _priorities(case: Case, flags: LaunchFlags, spelled: str, value: str) -> Translated:
+    """Priorities, in the same direction where the target can turn them round."""
+    target = case.target
+    pair = _Pair("scheduling", spelled, value, case.source.flags["scheduling"], target.flags["scheduling"])
+    found = priorities.at_the_target(flags.concepts, case.source, target)
+    if found is None:
+        return pair.told(
+            "translated", f"By hand: {_names(pair.there)}{_kind(pair.there)}{_note(pair.there)}.", by_hand=True
+        )
+    if found.absent:
+        return pair.told("lost", "There are no priorities there: requests go in the order of arrival.")
+    rule = "Numbers go the other way there: clients have to turn theirs round." if found.turned else ""
+    keys = (found.key,) if found.key else ()
+    return Translated("scheduling", spelled, value, "translated", rule, found.words, keys, partial=found.turned)
 
 
 def _memory(case: Case, flags: LaunchFlags, spelled: str, value: str) -> Translated:
