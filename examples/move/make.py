@@ -139,7 +139,7 @@ def support() -> Iterator[Habit]:
     asked = {"stream_options": {"include_usage": True}}
     for off in (-1, 0, 40):
         yield Habit("support", 8, usual | asked | {"top_k": off})
-    yield Habit("support", 10, {"temperature": 0.3, "stream": True})
+    yield Habit("support", 50, {"temperature": 0.3, "stream": True})
     yield Habit("support", 6, {"max_completion_tokens": 300, "user": "desk-7", "store": True})
     yield Habit("support", 5, usual | {"metadata": {"desk": "7"}, "service_tier": "default"})
     yield Habit("support", 4, {"max_tokens": 200, "temperature": 0, **asked})
@@ -347,7 +347,6 @@ def legacy() -> Iterator[Habit]:
         {"prompt": "", "max_tokens": 1, "echo": True, "logprobs": 5},
         choice={"logprobs": {"tokens": ["yes"]}},
     )
-    yield Habit("legacy", 3, {"prompt": [128000, 9906, 1917], "max_tokens": 16})
     yield Habit("legacy", 2, {"prompt": ["One.", "Two."], "max_tokens": 16, "best_of": 2, "suffix": "End."})
     yield Habit("legacy", 2, {"prompt": "", "max_tokens": 16, "cache_salt": "desk-7", "stream": True})
     yield Habit(

@@ -8,7 +8,7 @@ from unmoor.leave.case import Case, Hit
 from unmoor.leave.checks.registry import checks
 from unmoor.leave.finding import Feature, Finding, MoveReport, Outcome
 from unmoor.leave.start_command import start_command
-from unmoor.leave.uses import Rows
+from unmoor.leave.uses import Rows, Uses
 
 _WORSE: dict[Outcome, int] = {"same": 0, "translated": 1, "lost": 2}
 
@@ -17,10 +17,13 @@ def check_move(case: Case) -> MoveReport:
     """What the move would change, feature by feature: same, translated or lost.
 
     A feature of which no check says anything is the same; the check of request fields looks at every field, so that
-    nothing is passed over.
+    nothing is passed over. Nothing changes where engine and version stay. Requests that the log holds no body of are
+    told as not looked at.
     """
     uses = case.uses
-    hits = [found for check in checks() for found in check.look(case)]
+    hits = [] if case.stays else [found for check in checks() for found in check.look(case)]
+    if bodiless := uses.requests - uses.bodies:
+        case.skipped(_without_bodies(bodiless, uses))
     findings = tuple(sorted((one.finding for one in hits), key=_order))
     features = tuple(_features(case, findings))
     start = start_command(case)
@@ -42,6 +45,16 @@ def check_move(case: Case) -> MoveReport:
         start_command=start.words,
         start_config=start.config,
         start_notes=start.notes,
+    )
+
+
+def _without_bodies(bodiless: int, uses: Uses) -> str:
+    """What a log of lengths, or an engine's own, cannot tell."""
+    known = "their parameters as far as it logs them" if uses.by_use else "times and lengths"
+    return (
+        f"{bodiless:,} of {uses.requests:,} requests: the log holds {known}, and no body; the fields, schemas, "
+        "tools and prompts that they ask with are unknown, and could be lost. A log of bodies, as a gateway keeps it, "
+        "tells"
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -42,12 +42,13 @@ class UseReader:
         self.uses.models = self._models
         self._bodies = BodyReader(self.uses)
         self._line = -1
+        self._body: Mapping[str, Any] | None = None
 
     def watch(self, line: int, entry: Entry) -> None:
         """Looks at one request; of a body with several prompts, which comes once for each, only the first time."""
-        if line == self._line:
+        if line == self._line and entry.body is not None and entry.body is self._body:
             return
-        self._line = line
+        self._line, self._body = line, entry.body
         uses = self.uses
         uses.requests += 1
         if entry.model is not None:
