@@ -103,3 +103,17 @@ def test_rows_are_cut_with_and_out_of_each_other() -> None:
     assert tuple(rows.both(other)) == (2, 9)
     assert tuple(rows.without(other)) == (1, 3)
     assert tuple(Rows().without(other)) == ()
+
+
+@pytest.mark.parametrize("odd", [None, True, [], [1], {}, {"a": []}, "500000", 2**70, -1, 1.5, "\u0664\u0660\u0664"])
+def test_values_that_no_server_gives_are_no_failures_and_no_errors_of_ours(odd: object) -> None:
+    answers: tuple[Any, ...] = (
+        {"choices": [{"message": {"content": "so"}, "finish_reason": odd}], "status": odd},
+        {"choices": odd},
+        {"error": {"message": odd, "type": odd, "code": odd}},
+    )
+    records = [{"timestamp": at, "request": CHAT, "status": odd, "response": one} for at, one in enumerate(answers)]
+    uses = uses_of(*records)
+    assert uses.requests == len(answers)
+    assert not uses.pair("abandoned")
+    assert not uses.of("error.status")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from unmoor.leave.reading.values import OBJECT
+from unmoor.leave.reading.values import OBJECT, word
 from unmoor.leave.uses import Rows, Use, Uses
 
 Shape = Literal["nested", "flat", "text"]
@@ -32,6 +32,8 @@ _BY_STATUS = {
     _BUSY: "queue_full",
     _FAULT: "engine_fault",
 }
+_MOST = 599
+_THREE_DIGITS = re.compile(r"[1-5][0-9]{2}")
 _MOST_CHARACTERS = 2000
 
 
@@ -41,7 +43,7 @@ def read_failure(uses: Uses, line: int, answer: Mapping[str, Any], status: int |
     `status` is that of HTTP, where the log says one. Of the error's message only the case is kept that it tells of.
     """
     ended = answer.get("status")
-    aborted = any(isinstance(one, dict) and one.get("finish_reason") in _ABORTED for one in _choices(answer))
+    aborted = any(isinstance(one, dict) and word(one.get("finish_reason")) in _ABORTED for one in _choices(answer))
     if status == GONE or ended == "cancelled" or aborted:
         uses.together.setdefault("abandoned", Rows()).add(line)
     if status == GONE:
@@ -92,5 +94,7 @@ def _told(answer: Mapping[str, Any], shape: Shape | None) -> str:
 def _code(answer: Mapping[str, Any], shape: Shape | None) -> int | None:
     inner: Any = answer.get("error") if shape == "nested" else answer
     code = inner.get("code") if shape is not None and isinstance(inner, dict) else None
-    number = int(code) if isinstance(code, str) and code.isdecimal() else code
-    return number if isinstance(number, int) and not isinstance(number, bool) and number >= _FAILED else None
+    number = int(code) if isinstance(code, str) and _THREE_DIGITS.fullmatch(code) else code
+    if isinstance(number, bool) or not isinstance(number, int):
+        return None
+    return number if _FAILED <= number <= _MOST else None

@@ -54,6 +54,7 @@ _TENANTS = (
 )
 _CALLS = ("call_type", "url")
 _STATUSES = ("status_code", "statusCode", "http_status", "response_code", "status")
+_THREE_DIGITS = re.compile(r"[1-5][0-9]{2}")
 _LEAST_STATUS, _MOST_STATUS = 100, 599
 _GENERATES = re.compile(r"completion|response|message|generate_content|pass_through|chat|^$")
 _OTHER_ROUTES = re.compile(r"/(embeddings|moderations|audio|images|rerank|score|tokenize|detokenize)\b")
@@ -320,7 +321,7 @@ def _http_status(tree: Tree, present: _Present) -> int | None:
 
 
 def _status(value: object) -> int | None:
-    number = int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
+    number = int(value) if isinstance(value, str) and _THREE_DIGITS.fullmatch(value) else value
     if isinstance(number, bool) or not isinstance(number, int):
         return None
     return number if _LEAST_STATUS <= number <= _MOST_STATUS else None
