@@ -25,7 +25,10 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--adapter", "adapters", type=_PATH, metavar="DIR", multiple=True, help="Adapters for it; repeatable.")
 @click.option("--strict", is_flag=True, help="Refuse a version whose surface is not known.")
+@click.option("--hashes", is_flag=True, help="Read every byte of the weights, and tell their files' SHA-256.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/check-model.md).")
+@click.option("--sarif", type=_PATH, metavar="OUT", help="Write the findings for code scanning as well.")
+@click.option("--page", type=_PATH, metavar="OUT.html", help="Write a page as well.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -35,28 +38,43 @@ def command(
     hardware: tuple[str, ...],
     adapters: tuple[Path, ...],
     strict: bool,
+    hashes: bool,
     as_json: bool,
+    sarif: Path | None,
+    page: Path | None,
 ) -> None:
     """Say which engines load MODEL on which hardware: natively, with a fallback, or not; and what a move would need.
 
     MODEL is a checkpoint's folder, or a GGUF file. Headers and configuration are read; nothing is loaded.
     Exit code 0: nothing lost; 3: something is (docs/reference/check-model.md says what counts).
     """
+    from urllib.parse import quote
+
+    from unmoor.cli.page_file import write_page
+    from unmoor.cli.sarif_file import check_outputs, say, version_here, write_sarif
     from unmoor.engines.surface.concepts import HARDWARE
     from unmoor.engines.surface.load import known_surfaces, surface
     from unmoor.leave.adapters.read import read_adapters
     from unmoor.leave.check_model import check_model
     from unmoor.leave.checkpoint.devices import hardware_kind
     from unmoor.leave.checkpoint.read import read_checkpoint
+    from unmoor.leave.checkpoint.weight_hashes import with_weight_hashes
     from unmoor.leave.checks.registry import kinds
+    from unmoor.report import model_page, model_sarif, model_text
     from unmoor.report.model_json import to_json
-    from unmoor.report.model_text import render
 
+    check_outputs(sarif=sarif, page=page)
     surfaces = [surface(one, where="--engine", strict=strict) for one in engines or known_surfaces()]
     places = list(dict.fromkeys(hardware_kind(one, where="--hardware") for one in hardware)) or list(HARDWARE)
     checkpoint = read_checkpoint(model)
+    if hashes:
+        checkpoint = with_weight_hashes(checkpoint, model, say)
     found = [one for path in adapters for one in read_adapters(path)]
     report = check_model(checkpoint, found, surfaces, places, all_wanted=bool(engines))
-    click.echo(to_json(report) if as_json else render(report, kinds()))
+    if sarif is not None:
+        write_sarif(sarif, model_sarif.render(report, kinds(), version=version_here(), quoted=quote))
+    if page is not None:
+        write_page(model_page.render(report, kinds()), page, say, option="--page")
+    click.echo(to_json(report) if as_json else model_text.render(report, kinds(), hashed=hashes))
     if report.lost:
         context.exit(LOST)

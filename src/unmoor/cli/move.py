@@ -60,16 +60,17 @@ def check(
 
     Nothing runs, and no prompt or schema is shown. The exit code is 0 where nothing is lost, and 3 where something is.
     """
+    from unmoor.cli.sarif_file import check_outputs, say
     from unmoor.engines.surface.load import surface
     from unmoor.leave.check import check_move
     from unmoor.leave.gather import Brought, case_of
 
     brought = Brought(model=model, adapters=adapters, schemas=schemas, start=start, dashboards=dashboards)
     _refuse_nothing(traffic, brought.model, brought.adapters, brought.schemas, brought.start, *dashboards)
-    _check_outputs(sarif=sarif, page=page)
+    check_outputs(sarif=sarif, page=page)
     sides = surface(source, where="--from", strict=strict), surface(target, where="--to", strict=strict)
     uses = _uses(traffic, format_name)
-    report = check_move(case_of(*sides, uses, brought, say=_say))
+    report = check_move(case_of(*sides, uses, brought, say=say))
     if sarif is not None:
         _write_sarif(sarif, report)
     if page is not None:
@@ -91,16 +92,6 @@ def _refuse_nothing(*brought: Path | None) -> None:
         )
 
 
-def _check_outputs(*, sarif: Path | None, page: Path | None) -> None:
-    """Refuses what could not be written after the log was read. Raises UsageError."""
-    from unmoor.cli.out_file import check_places
-    from unmoor.cli.page_file import refuse_strange
-
-    check_places({"--sarif": sarif, "--page": page}, folders_made=frozenset({"--page"}))
-    if page is not None:
-        refuse_strange(page, option="--page")
-
-
 def _uses(traffic: Path | None, format_name: str | None) -> Uses:
     from unmoor.cli.plan_files import open_traffic
     from unmoor.leave.reading.read import read_uses
@@ -115,33 +106,23 @@ def _uses(traffic: Path | None, format_name: str | None) -> Uses:
     return uses
 
 
-def _say(line: str) -> None:
-    click.echo(line, err=True)
-
-
 def _write_sarif(out: Path, report: MoveReport) -> None:
-    from importlib.metadata import metadata
     from urllib.parse import quote
 
-    import msgspec
-
-    from unmoor.cli.out_file import write_out
+    from unmoor.cli.sarif_file import version_here, write_sarif
     from unmoor.leave.checks.registry import kinds
     from unmoor.report.move_sarif import render
 
-    told = metadata("unmoor")
-    log = render(report, kinds(), version=told["Version"], traffic_uri=quote(report.traffic or "traffic"))
-    text = msgspec.json.format(msgspec.json.encode(log))
-    write_out(out, [text, b"\n"], force=True, hint="name another with --sarif")
-    _say(f"sarif: {out}")
+    write_sarif(out, render(report, kinds(), version=version_here(), traffic_uri=quote(report.traffic or "traffic")))
 
 
 def _write_page(out: Path, report: MoveReport) -> None:
     from unmoor.cli.page_file import write_page
+    from unmoor.cli.sarif_file import say
     from unmoor.leave.checks.registry import kinds
     from unmoor.report.move_page import render
 
-    write_page(render(report, kinds()), out, _say, option="--page")
+    write_page(render(report, kinds()), out, say, option="--page")
 
 
 def _show(report: MoveReport, *, as_json: bool) -> None:

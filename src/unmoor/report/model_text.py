@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from unmoor.core.plural import plural
-from unmoor.engines.surface.concepts import ADAPTER, CHECKPOINT
+from unmoor.engines.surface.concepts import ADAPTER
 from unmoor.leave.adapters.adapter import Adapter
 from unmoor.leave.adapters.support import AdapterVerdict
 from unmoor.leave.check_model import ModelReport
@@ -13,23 +13,14 @@ from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
 from unmoor.leave.finding import Finding, Kind
 from unmoor.report.layout import heading, wrapped
+from unmoor.report.model_facts import SERVES, model_facts, size_words, traits_words
 from unmoor.report.model_words import Row, engine_words, kv_scales_todo, moves, notes_words, places_words, rows, summary
 
-_GB, _MB = 1e9, 1e6
 _ADAPTERS_SHOWN = 20
-_SERVES = {
-    "native": "serves it",
-    "fallback": "serves it another way",
-    "needs_flag": "serves it when told to",
-    "varies": "serves it for some models",
-    "ignored": "loads it and disregards a part",
-    "refused": "refuses it",
-    "unknown": "unknown",
-}
 
 
-def render(report: ModelReport, kinds: Mapping[str, Kind]) -> str:
-    """The whole report, 100 columns wide, without colour."""
+def render(report: ModelReport, kinds: Mapping[str, Kind], *, hashed: bool = False) -> str:
+    """The whole report, 100 columns wide, without colour; with the files' hashes where weights were `hashed`."""
     lines = [*_model(report.checkpoint), ""]
     lines += [line for sentence in report.lost for line in wrapped(sentence, "  LOST: ")] or ["  Nothing is lost."]
     if not report.broken:
@@ -42,6 +33,9 @@ def render(report: ModelReport, kinds: Mapping[str, Kind]) -> str:
     if report.findings:
         lines += ["", heading(f"Findings: {len(report.findings)}")]
         lines += [line for finding in report.findings for line in _finding(finding, kinds[finding.kind])]
+    if hashed:
+        lines += ["", heading("SHA-256 of files that were read whole")]
+        lines += [f"  {sha256}  {shown(file)}" for file, sha256 in report.checkpoint.hashes.items()]
     if report.caveats:
         lines += ["", heading("Doubts"), *(line for one in report.caveats for line in wrapped(one.text, "  ! "))]
     lines += ["", "Read from headers, configuration and engines' surfaces; nothing was loaded. --json has the sources."]
@@ -49,42 +43,9 @@ def render(report: ModelReport, kinds: Mapping[str, Kind]) -> str:
 
 
 def _model(one: Checkpoint) -> Iterator[str]:
-    files = plural(one.shards, "file")
-    yield f"{one.path} ({one.container}, {files} read, {_size(one.weight_bytes)})"
-    context = f", context {one.context_tokens:,} tokens" if one.context_tokens else ""
-    yield from wrapped(
-        f"{shown(one.architecture) or 'not said'}, {one.dtype or 'type not said'}{context}", "  model      "
-    )
-    yield from wrapped(_quantisation(one), "  weights    ")
-    if one.quantisation.kv_cache:
-        scales = f"{one.kv_scale_tensors} scales" if one.kv_scale_tensors else "no scales"
-        yield f"  KV cache   {shown(one.quantisation.kv_cache)}, {scales}"
-    yield from wrapped(_tokens(one), "  tokens     ")
-    if one.remote_code:
-        yield from wrapped(f"wants to run {', '.join(shown(name) for name in one.remote_code)}", "  code       ")
-
-
-def _quantisation(one: Checkpoint) -> str:
-    found = one.quantisation
-    parts = [CHECKPOINT.get(found.scheme, f"{shown(found.scheme)}, which no surface knows")]
-    if found.method or found.said_in:
-        parts.append(f"{shown(found.method) or 'by names and types'} ({found.said_in})")
-    if found.group_size:
-        parts.append(f"groups of {found.group_size}")
-    parts += [word for word, there in (("desc_act", found.desc_act), ("asymmetric", found.sym is False)) if there]
-    types = ", ".join(f"{count} × {shown(dtype)}" for dtype, count in one.tensors.items())
-    return "; ".join(parts) + (f"; tensors: {types}" if types else "")
-
-
-def _tokens(one: Checkpoint) -> str:
-    template = f"chat template in {one.chat_template_from}" if one.chat_template is not None else "no chat template"
-    begins = f"begins with {shown(one.bos_token)}" if one.bos_token else "no mark at the beginning"
-    ends = {file: ", ".join(str(number) for number in ids) for file, ids in one.eos_in.items()}
-    if len(set(ends.values())) <= 1:
-        said = f"ends with {next(iter(ends.values()))}" if ends else "no mark at the end"
-    else:
-        said = "ends differ: " + "; ".join(f"{ids} ({file})" for file, ids in ends.items())
-    return f"{template}; {begins}; {said}" + ("" if one.has_tokenizer else "; no tokenizer")
+    yield f"{one.path} ({one.container}, {plural(one.shards, 'file')} read, {size_words(one.weight_bytes)})"
+    for name, text in model_facts(one):
+        yield from wrapped(text, f"  {name:<11}")
 
 
 def _rows(found: Sequence[Row], looked_at: set[str]) -> Iterator[str]:
@@ -119,19 +80,9 @@ def _adapters(adapters: Sequence[Adapter], verdicts: Sequence[AdapterVerdict]) -
         yield from wrapped(f"{rank}{alpha}{of}{f'; {traits}' if traits else ''}", f"  {shown(adapter.name)}: ")
         for one in verdicts:
             if one.adapter == adapter.name:
-                yield from wrapped(f"{_SERVES[one.serves]}{_because(one)}", f"    {engine_words(one):<{width}}  ")
+                yield from wrapped(f"{SERVES[one.serves]}{traits_words(one)}", f"    {engine_words(one):<{width}}  ")
     if len(adapters) > _ADAPTERS_SHOWN:
         yield f"  and {len(adapters) - _ADAPTERS_SHOWN} more; --json has all"
-
-
-def _because(one: AdapterVerdict) -> str:
-    """The traits that are the reason: those as bad as the whole."""
-    traits = [trait for trait in one.traits if trait.serves == one.serves and trait.serves not in {"native", "unknown"}]
-    why = ", ".join(
-        f"{ADAPTER[trait.trait]}{f' ({trait.flag or trait.note})' if trait.flag or trait.note else ''}"
-        for trait in traits
-    )
-    return f": {why}" if why else ""
 
 
 def _finding(finding: Finding, kind: Kind) -> Iterator[str]:
@@ -141,7 +92,3 @@ def _finding(finding: Finding, kind: Kind) -> Iterator[str]:
     yield from wrapped(finding.fix, "      fix     ")
     for source in finding.sources[:2]:
         yield from wrapped(source.cited(), "      source  ")
-
-
-def _size(count: int) -> str:
-    return f"{count / _GB:.2f} GB" if count >= _GB else f"{count / _MB:.1f} MB"

@@ -23,22 +23,30 @@ def render(report: MoveReport, kinds: Mapping[str, Kind], *, version: str, traff
     Findings that concern no request stand at its first line: code scanning needs a place.
     """
     used = list(dict.fromkeys(finding.kind for finding in report.findings))
-    rules = [_rule(kinds[kind]) for kind in used]
-    driver = {"name": "unmoor", "version": version, "rules": rules}
+    results = [_result(finding, used.index(finding.kind), traffic_uri) for finding in report.findings]
+    properties = {
+        "from": f"{report.source_engine}@{report.source_version}",
+        "to": f"{report.target_engine}@{report.target_version}",
+        "requests": report.requests,
+    }
+    return log([rule(kinds[kind]) for kind in used], results, version=version, properties=properties)
+
+
+def log(
+    rules: list[dict[str, Any]], results: list[dict[str, Any]], *, version: str, properties: Mapping[str, object]
+) -> dict[str, Any]:
+    """A whole log with one run of this tool."""
     run = {
-        "tool": {"driver": driver},
-        "results": [_result(finding, used.index(finding.kind), traffic_uri) for finding in report.findings],
+        "tool": {"driver": {"name": "unmoor", "version": version, "rules": rules}},
+        "results": results,
         "columnKind": "utf16CodeUnits",
-        "properties": {
-            "from": f"{report.source_engine}@{report.source_version}",
-            "to": f"{report.target_engine}@{report.target_version}",
-            "requests": report.requests,
-        },
+        "properties": dict(properties),
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(kind: Kind) -> dict[str, Any]:
+def rule(kind: Kind) -> dict[str, Any]:
+    """What code scanning shows of a kind of finding."""
     return {
         "id": kind.id,
         "name": "".join(word.capitalize() for word in kind.name.split("-")),
@@ -53,15 +61,21 @@ def _result(finding: Finding, rule: int, traffic: str) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.kind,
         "ruleIndex": rule,
-        "level": "note" if finding.outcome == "same" else _LEVELS[finding.severity],
+        "level": level(finding),
         "message": {"text": f"{', '.join(finding.features)}: {finding.seen} Fix: {finding.fix}"},
-        "locations": [_location(traffic, first)],
+        "locations": [location(traffic, first)],
         "properties": {"outcome": finding.outcome, "requests": finding.requests, "by": finding.by},
     }
     if rest:
-        result["relatedLocations"] = [_location(traffic, line) for line in rest[:MOST_RELATED]]
+        result["relatedLocations"] = [location(traffic, line) for line in rest[:MOST_RELATED]]
     return result
 
 
-def _location(traffic: str, line: int) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": {"uri": traffic}, "region": {"startLine": line}}}
+def level(finding: Finding) -> str:
+    """The finding's severity as SARIF says it."""
+    return "note" if finding.outcome == "same" else _LEVELS[finding.severity]
+
+
+def location(uri: str, line: int = 1) -> dict[str, Any]:
+    """A line of a file; `uri` is percent-encoded. Code scanning needs a line, of files without lines too."""
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": line}}}
