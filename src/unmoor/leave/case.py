@@ -12,6 +12,7 @@ from unmoor.leave.checkpoint.checkpoint import Checkpoint
 from unmoor.leave.finding import MOST_LINES, TABLE, Finding, Kind, Outcome, Severity
 from unmoor.leave.launch_flags import LaunchFlags
 from unmoor.leave.names_used import NamesUsed
+from unmoor.leave.parsing.parsed import ParserAnswers
 from unmoor.leave.schemas.answers import SchemaAnswers
 from unmoor.leave.uses import Rows, Uses
 
@@ -20,7 +21,8 @@ from unmoor.leave.uses import Rows, Uses
 class Case:
     """A move from `source` to `target` of this traffic, and what else the user brought; None or empty: not brought.
 
-    `schemas` answers, of each constraint in the traffic and in the schemas' folder, what a side does with it.
+    `schemas` answers, of each constraint in the traffic and in the schemas' folder, what a side does with it; `outputs`
+    what each side's parsers make of recorded outputs.
     """
 
     uses: Uses
@@ -31,6 +33,7 @@ class Case:
     flags: LaunchFlags | None = None
     names: NamesUsed | None = None
     schemas: SchemaAnswers | None = None
+    outputs: ParserAnswers | None = None
     not_looked_at: list[str] = field(default_factory=list)
 
     @property

@@ -13,6 +13,7 @@ from unmoor.leave.case import Case
 from unmoor.leave.checkpoint.read import read_checkpoint
 from unmoor.leave.launch_flags import read_launch_flags
 from unmoor.leave.names_used import find_names
+from unmoor.leave.parsing.ask import ask_outputs
 from unmoor.leave.schemas.ask import ask_schemas, read_schemas
 from unmoor.leave.uses import Uses
 
@@ -33,18 +34,21 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def case_of(source: Surface, target: Surface, uses: Uses, brought: Brought, *, say: Callable[[str], None]) -> Case:
-    """Everything read, and every constraint asked. `say` tells of what takes long.
+    """Everything read, and every constraint and output asked. `say` tells of what takes long.
 
     Raises UserError for what was brought and cannot be read.
     """
     more = read_schemas(brought.schemas) if brought.schemas else ()
+    model = read_checkpoint(brought.model) if brought.model else None
+    flags = read_launch_flags(brought.start, source) if brought.start else None
     return Case(
         uses=uses,
         source=source,
         target=target,
-        model=read_checkpoint(brought.model) if brought.model else None,
+        model=model,
         adapters=read_adapters(brought.adapters) if brought.adapters else (),
-        flags=read_launch_flags(brought.start, source) if brought.start else None,
+        flags=flags,
         names=find_names(brought.dashboards, source) if brought.dashboards else None,
         schemas=ask_schemas(uses, source, target, more=more, say=say),
+        outputs=ask_outputs(uses, source, target, model=model, flags=flags, say=say),
     )

@@ -92,11 +92,20 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One raw output of a model, or one templated prompt, kept to be run through parsers or a template; never shown."""
+    """One output of a model, or one templated prompt, kept to be run through parsers or a template; never shown.
+
+    `text` is as the model wrote it. Where the source's parsers had been at it (`parsed`) it is the content that they
+    left beside `calls` (names and arguments) and `reasoning`. `template_kwargs` are the request's for the template.
+    """
 
     line: int
     text: str
     tools: tuple[object, ...] = ()
+    parsed: bool = False
+    calls: tuple[tuple[str, str], ...] = ()
+    reasoning: str = ""
+    template_kwargs: Mapping[str, object] = field(default_factory=dict)
+    model: str = ""
 
 
 @dataclass(slots=True)

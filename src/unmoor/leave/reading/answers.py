@@ -14,7 +14,14 @@ MOST_SAMPLES = 2000
 """So many raw outputs are kept to be run through parsers."""
 
 _THINKING = ("reasoning", "reasoning_content")
-_RAW_MARKS = ("<tool_call>", "</think>", "<think>", "[TOOL_CALLS]", "<|python_tag|>", "<function=", "<|tool_call")
+_RAW_MARKS = (
+    *("<tool_call>", "</think>", "<think>", "[TOOL_CALLS]", "<|python_tag|>", "<function=", "<|tool_call"),
+    *("<minimax:tool_call>", "<｜DSML｜", "<|channel|>"),
+)
+_RAW_WITH_TOOLS = ('{"name"',)
+"""A mark only where the request has tools: elsewhere it may be any JSON."""
+_MOST_CHARACTERS = 100_000
+"""Longer outputs are not kept."""
 
 
 def read_answer(uses: Uses, line: int, answer: Tree, body: Tree) -> None:
@@ -46,11 +53,50 @@ def _message(uses: Uses, line: int, message: Tree, body: Tree) -> None:
         if "content" in message:
             told = {None: "null", "": "empty"}.get(message["content"], TEXT) if _flat(message["content"]) else TEXT
             uses.add(Use("answer", "message.content beside tool_calls", told), line)
-    raw = message.get("raw") or message.get("raw_output")
-    text = raw if isinstance(raw, str) else message.get("content")
-    if isinstance(text, str) and len(uses.raw_outputs) < MOST_SAMPLES and any(mark in text for mark in _RAW_MARKS):
-        tools = body.get("tools")
-        uses.raw_outputs.append(Sample(line, text, tuple(tools) if isinstance(tools, list) else ()))
+    if len(uses.raw_outputs) < MOST_SAMPLES and (sample := _output(line, message, body)):
+        uses.raw_outputs.append(sample)
+        if not sample.parsed:
+            uses.add(Use("answer", "message.raw", TEXT), line)
+
+
+def _output(line: int, message: Tree, body: Tree) -> Sample | None:
+    """The output, raw where the log has it so, else as parsers left it; None where no parser has anything to do.
+
+    Where a request forces a call, the server constrains what is written, and its parsers do other work: not kept.
+    """
+    choice = body.get("tool_choice")
+    tools = body.get("tools") if choice in (None, "auto") else None
+    if choice not in (None, "auto", "none"):
+        return None
+    kept = tuple(tools) if isinstance(tools, list) else ()
+    kwargs = body.get("chat_template_kwargs")
+    raw = next((text for name in ("raw", "raw_output") if isinstance(text := message.get(name), str)), None)
+    content = message.get("content")
+    text = raw if raw is not None else content if isinstance(content, str) else ""
+    calls = tuple(_calls(message.get("tool_calls")))
+    reasoning = next((told for name in _THINKING if isinstance(told := message.get(name), str)), "")
+    marks = (*_RAW_MARKS, *(_RAW_WITH_TOOLS if kept else ()))
+    parsed = raw is None and bool(calls or reasoning)
+    if len(text) + len(reasoning) > _MOST_CHARACTERS or not (raw or parsed or any(mark in text for mark in marks)):
+        return None
+    return Sample(
+        line,
+        text,
+        kept,
+        parsed=parsed,
+        calls=calls if parsed else (),
+        reasoning=reasoning if parsed else "",
+        template_kwargs=kwargs if isinstance(kwargs, dict) else {},
+        model=model if isinstance(model := body.get("model"), str) else "",
+    )
+
+
+def _calls(several: object) -> Iterator[tuple[str, str]]:
+    for call in _objects(several):
+        function = call.get("function")
+        if isinstance(function, dict) and isinstance(name := function.get("name"), str):
+            arguments = function.get("arguments")
+            yield name, arguments if isinstance(arguments, str) else "{}"
 
 
 def _flat(content: object) -> bool:

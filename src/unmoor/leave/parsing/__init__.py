@@ -1,0 +1,1 @@
+"""What each side's parsers make of recorded outputs: tool calls, content and thinking."""
