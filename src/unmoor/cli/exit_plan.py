@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unmoor.core.traffic import Workload
     from unmoor.engines.surface.surface import Surface
     from unmoor.leave.checkpoint.checkpoint import Checkpoint
-    from unmoor.leave.exit_plan.exit_plan import ExitPlan, Weights
+    from unmoor.leave.exit_plan.exit_plan import ExitPlan, Place, Weights
     from unmoor.leave.gather import Brought
     from unmoor.leave.uses import Uses
 
@@ -90,9 +90,10 @@ def _exit_plan(
     traits = traits_of(workload, decision.traffic)
     sides = sides_of(plan, decision, [_surface(one.engine, one.version) for one in decision.candidates], facts, traits,
                      today=today)  # fmt: skip
-    kept = places(plan.exit, resolve)
+    kept = _named_here(places(plan.exit, resolve), model)
     folder = model or _there(plan.exit.model, "model", resolve)
-    checkpoint, weights = _weights(folder, hash_files=hash_files) if folder else (None, None)
+    where = f"--model {model}" if model else f"plan '{plan.name}', exit.model"
+    checkpoint, weights = _weights(folder, where=where, hash_files=hash_files) if folder else (None, None)
     found = Found(
         decision=decision,
         sides=sides,
@@ -104,6 +105,17 @@ def _exit_plan(
         bodies=uses.bodies,
     )
     return make_exit_plan(plan, found, facts, load_prices(), today=today)
+
+
+def _named_here(kept: Sequence[Place], model: Path | None) -> tuple[Place, ...]:
+    """The places, with the weights at `model` where the command line names them."""
+    from unmoor.cli.plan_files import shown
+    from unmoor.leave.exit_plan.exit_plan import Place
+
+    if model is None:
+        return tuple(kept)
+    here = Place(what="model", where=shown(model), seen="there")
+    return tuple(here if place.what == "model" else place for place in kept)
 
 
 def _traffic(plan: Plan, base: Path) -> tuple[Workload, Uses]:
@@ -147,11 +159,11 @@ def _surface(engine: str, version: str | None) -> Surface | None:
     return surface(f"{engine}@{version}" if version else engine, where="the plan's candidates")
 
 
-def _weights(folder: Path, *, hash_files: bool) -> tuple[Checkpoint, Weights]:
+def _weights(folder: Path, *, where: str, hash_files: bool) -> tuple[Checkpoint, Weights]:
     from unmoor.leave.checkpoint.read import read_checkpoint
     from unmoor.leave.exit_plan.weights import weights_of
 
-    checkpoint = read_checkpoint(folder)
+    checkpoint = read_checkpoint(folder, where=where)
     return checkpoint, weights_of(checkpoint, folder, hash_files=hash_files, say=_say)
 
 

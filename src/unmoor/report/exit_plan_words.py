@@ -117,7 +117,7 @@ def format_words(weights: Weights) -> str:
     parts += [weights.architecture] if weights.architecture else []
     parts += [weights.dtype] if weights.dtype else []
     parts += [f"keys and values in {weights.kv_cache}"] if weights.kv_cache else []
-    return f"{', '.join(parts)}; {size_words(weights.weight_bytes)} of tensors in {plural(len(weights.files), 'file')}."
+    return f"{', '.join(parts)}; {size_words(weights.weight_bytes)} of tensors."
 
 
 def size_words(size_bytes: int) -> str:

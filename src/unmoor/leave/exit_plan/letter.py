@@ -38,7 +38,7 @@ def _out(ways_out: Sequence[Side], *, named: bool) -> str:
     if not ways_out:
         return ""
     parts = " or ".join(f"{side.name} ({_short(side)})" for side in ways_out)
-    return f", and on our way out, {parts}," if named else f", and if we leave it, on {parts},"
+    return f", and on {parts}, our way out," if named else f", and if we leave it, on {parts},"
 
 
 def _short(side: Side) -> str:

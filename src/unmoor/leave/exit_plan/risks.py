@@ -94,9 +94,7 @@ def of_the_hardware(kinds: Sequence[HardwareKind], weights: Weights, names: Sequ
     words = f"the format of the weights ({CHECKPOINT.get(weights.scheme, weights.scheme)})"
     native = {kind.vendor for kind in kinds if any(one.loads == "native" for one in kind.engines)}
     if weights.scheme and len(native) == 1:
-        text = (
-            f"{words}: one vendor's hardware alone takes it natively, whichever engine of the plan ({whose(native)})."
-        )
+        text = f"Whichever engine of the plan: one vendor's hardware alone takes {words} natively ({whose(native)})."
         yield Risk(code="one_vendor_format", text=text)
     ours = next((kind for kind in kinds if kind.of_the_plan), None)
     for number, name in enumerate(names):

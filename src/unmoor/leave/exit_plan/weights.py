@@ -15,6 +15,12 @@ from unmoor.leave.exit_plan.exit_plan import WeightFile, Weights
 from unmoor.leave.exit_plan.recorded_hashes import recorded_hashes
 
 _WEIGHTS = (".safetensors", ".gguf")
+_BESIDE = (
+    "config.json", "generation_config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+    "special_tokens_map.json", "vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json",
+    "hf_quant_config.json", "model.safetensors.index.json",
+)  # fmt: skip
+"""Files that change what the weights answer, or how they are read: a copy without them is another model."""
 _PIECE = 16 << 20
 _TOLD_EVERY = 4 << 30
 _GB = 1e9
@@ -63,9 +69,10 @@ def _files(path: Path, *, hash_files: bool, say: Callable[[str], None]) -> tuple
 
 
 def _names(folder: ModelFolder, path: Path) -> list[str]:
-    """The files of weights; of a single file that is one of several shards, all of them."""
+    """The files of weights, then those beside them; of a single file that is one of several shards, all of them."""
     if path.is_dir():
-        return sorted({*folder.ending(*_WEIGHTS), *folder.pickled_weights})
+        weights = sorted({*folder.ending(*_WEIGHTS), *folder.pickled_weights})
+        return [*weights, *(name for name in _BESIDE if name in folder.names)]
     stem = _SHARD.sub("", path.name)
     return [name for name in folder.ending(path.suffix.lower()) if name == path.name or _SHARD.sub("", name) == stem]
 
