@@ -385,6 +385,12 @@ def test_a_name_that_the_start_gives_the_model_is_served(tmp_path: Path) -> None
     assert finding.lines == (2,)
 
 
+def test_only_the_requests_to_a_model_that_thinks_are_due_an_evaluation() -> None:
+    log = [chat(said(), model="plain"), chat(said(reasoning="well"), model="thinker"), chat(model="thinker")]
+    (finding,) = of_kind(check_move(case_of("vllm", "sglang", log)).findings, "UM119")
+    assert finding.lines == (2, 3)
+
+
 def test_what_is_unknown_of_one_side_is_told_and_not_taken_for_the_same() -> None:
     case = case_of("vllm", "tensorrt-llm", [chat(seed=7)])
     report = check_move(case)

@@ -39,6 +39,7 @@ EFFORT = Kind(
 )
 
 _SWITCH = re.compile(r"\b(enable_thinking|thinking|reasoning_effort|thinking_budget)\b")
+_EFFORT = re.compile(r"\breasoning_effort\b")
 _TYPES = {"dtype": "the type of weights", "kv_dtype": "the type of keys and values", "quantization": "quantisation"}
 _THOUGHT = ("message.reasoning", "message.reasoning_content")
 
@@ -55,12 +56,9 @@ def _due(case: Case) -> Iterator[Hit]:
         return
     reasons: list[str] = []
     features: list[str] = []
-    rows = Rows()
-    left_open = case.uses.pair("thinking left open")
-    if left_open and (why := _thinks(case)):
-        reasons.append(f"thinking is left to its default, and {why}")
+    if rows := _of_thinkers(case, case.uses.pair("thinking left open"), _SWITCH):
+        reasons.append(f"thinking is left to its default, and {_why(case)}")
         features.append("chat.chat_template_kwargs")
-        rows = left_open
     for concept, what in _TYPES.items():
         value = case.flags.concepts.get(concept) if case.flags else None
         if value and value != "auto":
@@ -82,19 +80,25 @@ def _due(case: Case) -> Iterator[Hit]:
         )
 
 
-def _thinks(case: Case) -> str:
-    """Why the model is taken to think; empty where nothing shows it."""
+def _of_thinkers(case: Case, rows: Rows, switch: re.Pattern[str]) -> Rows:
+    """Of `rows` those to a model that thinks: its template has the switch, else some answer of it shows thinking."""
     template = case.model.chat_template if case.model else None
     if template is not None:
-        found = _SWITCH.search(template)
-        return f"the model's template reads {found.group(1)}" if found else ""
-    answered = Rows.union(case.uses.rows(path, "answer") for path in _THOUGHT)
-    return "answers show that the model thinks" if answered else ""
+        return rows if switch.search(template) else Rows()
+    thought = Rows.union(
+        (*(case.uses.rows(path, "answer") for path in _THOUGHT), case.uses.rows("reasoning_effort", "chat"))
+    )
+    return rows.both(Rows.union(asked for asked in case.uses.by_model.values() if asked.both(thought)))
+
+
+def _why(case: Case) -> str:
+    found = _SWITCH.search(case.model.chat_template) if case.model and case.model.chat_template else None
+    return f"the model's template reads {found.group(1)}" if found else "the traffic shows that the model thinks"
 
 
 def _effort(case: Case) -> Iterator[Hit]:
-    rows = case.uses.pair("effort left open")
-    if not rows or not _has_effort(case):
+    rows = _of_thinkers(case, case.uses.pair("effort left open"), _EFFORT)
+    if not rows:
         return
     both = sides(case, "reasoning_effort_missing", "requests without reasoning_effort")
     if both is None or not both.differ:
@@ -114,15 +118,6 @@ def _effort(case: Case) -> Iterator[Hit]:
 
 def _taken(value: object) -> str:
     return "what the template has" if value == "unset" else str(value)
-
-
-def _has_effort(case: Case) -> bool:
-    """Whether the model has efforts of reasoning, as its template or the traffic shows."""
-    template = case.model.chat_template if case.model else None
-    if template is not None:
-        return "reasoning_effort" in template
-    named = case.uses.rows("reasoning_effort", "chat")
-    return bool(named) or any(case.uses.rows(path, "answer") for path in _THOUGHT)
 
 
 CHECK = Check(kinds=(EVAL, EFFORT), look=_look)
