@@ -49,9 +49,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing found.
 
     `features` are those of the traffic that it is about (`Use.feature`), or "model", "model name", "adapter NAME",
-    "flag NAME", "metric NAME", "route NAME". `lines` are the first of the log's lines concerned, `requests` the number of all; 0
-    where no recorded request is concerned. `seen` says what they would see, `fix` what to do: the rule, where it is
-    translated. `by` tells how it was found: by the surfaces' table, or by running something, with its version.
+    "flag NAME", "metric NAME", "route NAME". `lines` are the first of the log's lines concerned, `requests` the number
+    of all; 0 where no recorded request is concerned. `seen` says what they would see, `fix` what to do: the rule, where
+    it is translated. `by` tells how it was found: by the surfaces' table, or by running something, with its version.
     """
 
     kind: str
