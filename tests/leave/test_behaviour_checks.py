@@ -271,7 +271,7 @@ EXAMPLES = (
         [chat(stream=True, stream_options={"include_usage": True})],
     ),
     Example("UM131", "sglang", "vllm", "translated", [chat()], [completion(model=None)]),
-    Example("UM131", "vllm", "sglang", "translated", [chat(), chat(model="b")], [chat(), chat()], (1, 2)),
+    Example("UM131", "vllm", "sglang", "translated", [chat(model="b"), chat(), chat()], [chat(), chat()]),
     Example(
         "UM150",
         "vllm",

@@ -54,7 +54,11 @@ def sides(case: Case, trait: str, about: str) -> Sides | None:
 
 def said(trait: Trait) -> str:
     """What a trait says, as the end of a sentence in brackets; empty where it says nothing."""
-    return f" ({trait.says.rstrip('.')})" if trait.says else ""
+    if not trait.says:
+        return ""
+    is_word = not trait.says[1:2].isupper()
+    text = trait.says[0].lower() + trait.says[1:] if is_word else trait.says
+    return f" ({text.rstrip('.')})"
 
 
 def number(value: Scalar) -> int | float | None:

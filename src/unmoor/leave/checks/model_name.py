@@ -67,14 +67,16 @@ def _refused(both: Sides, names: Mapping[str, Rows]) -> Hit:
 
 
 def _accepted(both: Sides, names: Mapping[str, Rows]) -> Hit:
+    """Names beside the most frequent one, which is taken for the model that the target serves."""
+    first, *others = sorted(names, key=lambda name: -len(names[name]))
     return hit(
         NAME,
         "translated",
         "warning",
         features=[_FEATURE],
-        rows=Rows.union(names.values()),
-        seen=f"{both.target.title} does not look at the name{said(both.there)}: {listed(names)} would all be answered "
-        "by one model.",
+        rows=Rows.union(names[name] for name in others),
+        seen=f"{both.target.title} does not look at the name{said(both.there)}: the model that answers "
+        f"{listed([first])} would answer {listed(others)} too.",
         fix="Route by the name in front of the engine, and refuse there what is not served.",
         sources=both.sources,
     )
