@@ -125,6 +125,11 @@ def test_an_image_that_starts_by_itself_takes_options_at_once(tmp_path: Path) ->
         ("[Service]\nExecStart=/opt/venv/bin/vllm serve Q --enforce-eager\n", "llm.service"),
         ("python3 -u -m vllm.entrypoints.openai.api_server --model Q --enforce-eager", "start"),
         ("--model Q --enforce-eager", "flags.txt"),
+        ("image: registry.local/our/llm:3\nargs: [--model, Q, --enforce-eager]\n", "pod.yaml"),
+        (
+            'FROM vllm/vllm-openai:latest\nENV HF_TOKEN=hush\nCMD ["--model", "Q", \\\n  "--enforce-eager"]\n',
+            "Dockerfile",
+        ),
     ],
 )
 def test_every_form_of_a_start(tmp_path: Path, text: str, name: str) -> None:

@@ -17,7 +17,7 @@ DASHBOARD = r"""{
     {"title": "TTFT p95", "targets": [{"expr":
       "histogram_quantile(0.95, sum by(le) (rate(vllm:time_to_first_token_seconds_bucket{m=\"$m\"}[5m])))"}]},
     {"title": "under 2.5 s", "targets": [{"expr":
-    "rate(vllm:e2e_request_latency_seconds_bucket{le=\"2.5\"}[5m]) / rate(vllm:e2e_request_latency_seconds_count[1m])"}]},
+    "rate(vllm:e2e_request_latency_seconds_bucket{le=\"2.5\"}[5m])/rate(vllm:e2e_request_latency_seconds_count[5m])"}]},
     {"title": "load", "targets": [{"expr": "vllm:num_requests_waiting + vllm_num_requests_running"},
       {"expr": "vllm:gpu_cache_usage_perc"}, {"expr": "vllm:never_heard_of_total"}, {"expr": "up{job=\"llm\"}"}]}
   ]
@@ -72,6 +72,12 @@ def test_recording_rules_probes_and_clients(tmp_path: Path) -> None:
     }
     assert names.error_shapes == {"nested": ("client.py:4",)}
     assert names.files == 3
+
+
+def test_bounds_belong_to_their_own_metric_in_a_minified_file(tmp_path: Path) -> None:
+    names = found(tmp_path, board_json=DASHBOARD.replace("\n", " "))
+    assert names.bounds == {"vllm:e2e_request_latency_seconds": ("2.5",)}
+    assert names.metrics["vllm:num_requests_waiting"] == ("board.json:1",)
 
 
 def test_what_has_nothing_of_an_engine_yields_nothing(tmp_path: Path) -> None:

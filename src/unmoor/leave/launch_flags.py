@@ -232,6 +232,10 @@ def _bare(found: Sequence[Command], where: str, surface: Surface) -> _Started:
     words = [word for command in found for word in command.words]
     if words and words[0].text.startswith("--"):
         return _Started(words, dict(pair for one in found for pair in one.env.items()), words[0].line)
+    for command in found:
+        image, *rest = command.words
+        if rest and rest[0].text.startswith("--") and _knows_most(rest, surface):  # an image of the user's own
+            return _Started(rest, command.env, image.line)
     for engine in known_surfaces():
         other = surface_of(engine)
         if engine != surface.engine and any(_started(command, other) for command in found):
@@ -251,6 +255,12 @@ def _bare(found: Sequence[Command], where: str, surface: Surface) -> _Started:
         else f"the options of {surface.title}, beginning with --",
         hint="a shell command, a container's manifest, or the engine's own configuration in flat YAML",
     )
+
+
+def _knows_most(words: list[Word], surface: Surface) -> bool:
+    """Whether these are this engine's options, by their names."""
+    taken = take(words, surface)
+    return len(taken.spelled) > len(taken.unknown)
 
 
 def _flags(where: str, taken: Taken, env: Mapping[str, str], unread: Iterable[str]) -> LaunchFlags:

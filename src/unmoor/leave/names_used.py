@@ -18,18 +18,23 @@ from unmoor.engines.surface.surface import Surface
 
 MOST_BYTES = 8 * 1024 * 1024
 MOST_FILES = 20_000
+MOST_TOTAL = 512 * 1024 * 1024
 MOST_PLACES = 100
 """Files above a size, and files and places beyond a number, are left out, and said so."""
+
+_MOST_WORDS = 200_000
+_LABELS = 500
+_BEFORE = 300
 
 Shape = Literal["nested", "flat"]
 
 _SUFFIXES = ("_bucket", "_sum", "_count", "_created")
-_NAME = re.compile(r"[A-Za-z_][\w:.]*")
+_NAME = re.compile(r"[A-Za-z_][\w:.]{0,200}")
 _BOUND = re.compile(r"""\ble\s*=~?\s*\\?["']([\d.|eE+-]+|\+?Inf)""")
 _ROUTE = re.compile(r"/[A-Za-z][\w./-]*")
 _NESTED = re.compile(
     r"""\[\s*["']error["']\s*\]\s*\[\s*["'](?:message|type|code|param)["']|\berror\?*\.(?:message|type|code|param)\b|"""
-    r"""\.get\(\s*["']error["'][^)]*\)\s*\.get\(\s*["'](?:message|type|code|param)["']"""
+    r"""\.get\(\s*["']error["'][^)]{0,40}\)\s*\.get\(\s*["'](?:message|type|code|param)["']"""
 )
 _FLAT = re.compile(r"""["']object["']\s*(?:\]|\))?\s*(?:==|===|:)\s*["']error["']""")
 _SKIPPED_FOLDERS = frozenset((".git", "node_modules", "__pycache__", ".venv", "venv"))
@@ -104,7 +109,9 @@ class _Search:
         } | _in_notes(everyone)
         self._places: dict[str, dict[str, dict[str, None]]] = {}
         self._bounds: dict[str, dict[str, None]] = {}
+        self._seen: dict[str, tuple[str | None, bool]] = {}
         self._skipped: dict[str, None] = {}
+        self._bytes = 0
         self.files = 0
 
     def skip(self, what: str) -> None:
@@ -118,6 +125,10 @@ class _Search:
             if size > MOST_BYTES:
                 self.skip(f"{shown}: larger than {MOST_BYTES // 1024**2} MiB")
                 return
+            if self._bytes + size > MOST_TOTAL:
+                self.skip(f"{shown}: beyond the first {MOST_TOTAL // 1024**2} MiB")
+                return
+            self._bytes += size
             raw = file.read_bytes()
         except OSError as error:
             self.skip(f"{shown}: {error.strerror or 'cannot be read'}")
@@ -130,22 +141,39 @@ class _Search:
             self._line(line, f"{shown}:{number}")
 
     def _line(self, line: str, place: str) -> None:
-        here = [self._metric(token, place) for token in _NAME.findall(line)]
-        histograms = [name for name, is_bucket in (one for one in here if one is not None) if is_bucket]
-        for name in histograms:
-            for bounds in _BOUND.findall(line):
-                for bound in bounds.split("|"):
-                    self._bounds.setdefault(name, {})[bound] = None
+        for token in _NAME.finditer(line):
+            name, is_bucket = self._metric(token[0])
+            if name is None:
+                continue
+            self._put("metrics", name, place)
+            if is_bucket:
+                self._put("buckets", name, place)
+                self._take_bounds(name, line[token.end() : token.end() + _LABELS])
         for match in _ROUTE.finditer(line):
-            if route := self._route(match[0], line[: match.start()]):
+            if route := self._route(match[0], line[max(0, match.start() - _BEFORE) : match.start()]):
                 self._put("routes", route, place)
         if _NESTED.search(line):
             self._put("errors", "nested", place)
         if _FLAT.search(line):
             self._put("errors", "flat", place)
 
-    def _metric(self, token: str, place: str) -> tuple[str, bool] | None:
-        """The metric that a token is, and whether by its buckets."""
+    def _take_bounds(self, name: str, after: str) -> None:
+        """The bounds in the labels that follow a bucket's name."""
+        if after.startswith("{"):
+            for bounds in _BOUND.findall(after.partition("}")[0]):
+                for bound in bounds.split("|"):
+                    self._bounds.setdefault(name, {})[bound] = None
+
+    def _metric(self, token: str) -> tuple[str | None, bool]:
+        """The metric that a token is, and whether it is read by its buckets; None for any other word."""
+        found = self._seen.get(token)
+        if found is None:
+            found = self._looked_up(token)
+            if len(self._seen) < _MOST_WORDS:
+                self._seen[token] = found
+        return found
+
+    def _looked_up(self, token: str) -> tuple[str | None, bool]:
         for candidate in _candidates(token.rstrip(".:")):
             base = candidate
             for suffix in _SUFFIXES:
@@ -153,13 +181,10 @@ class _Search:
                     base = candidate.removesuffix(suffix)
             name = self._metrics.get(base) or self._metrics.get(f"{base}_total")
             if name is not None:
-                self._put("metrics", name, place)
-                if is_bucket := candidate.endswith("_bucket"):
-                    self._put("buckets", name, place)
-                return name, is_bucket
-        if token.startswith(self._prefixes) and len(token) > max(map(len, self._prefixes), default=0) + 2:
-            self._put("metrics", _base(token), place)
-        return None
+                return name, candidate.endswith("_bucket")
+        if any(token.startswith(prefix) and token[len(prefix) + 2 :] for prefix in self._prefixes):
+            return _base(token), False
+        return None, False
 
     def _route(self, written: str, before: str) -> str | None:
         """The route that a path is, where it is a path of a URL and not of a file."""
