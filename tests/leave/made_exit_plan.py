@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Literal
 
 from unmoor.choose.decide import Measured
 from unmoor.choose.facts import DevicePrice, EngineName, Fact, Facts, FactValue, PriceBook
@@ -89,7 +90,9 @@ PRICES = PriceBook(
 )
 
 
-def surface(engine: str, version: str, *, amd: str, metric: tuple[str, ...], flag: tuple[str, ...]) -> Surface:
+def surface(
+    engine: str, version: str, *, amd: Literal["native", "refused"], metric: tuple[str, ...], flag: tuple[str, ...]
+) -> Surface:
     """An engine that loads FP8 on NVIDIA Hopper natively, and on AMD as `amd` says."""
     source = Source(how="source", what="its package", version=f"{engine} {version}", seen=SEEN)
     return Surface(
@@ -106,7 +109,7 @@ def surface(engine: str, version: str, *, amd: str, metric: tuple[str, ...], fla
         checkpoint={
             "fp8": {
                 "nvidia_hopper": Support(value="native", source="code"),
-                "amd_cdna3": Support(value=amd, source="code"),  # type: ignore[arg-type] - a test's own word
+                "amd_cdna3": Support(value=amd, source="code"),
             }
         },
     )

@@ -290,8 +290,8 @@ def test_the_letter_is_two_lines_with_the_policy_of_both_sides_and_its_dates() -
         "pages, seen 2026-11-01)"
     )
     assert second == (
-        "May we depend on Near 1.0, and on Far 2.0 (no security policy found: far's pages, seen 2026-11-01, stale after "
-        "2026-11-21: look again first), our way out, under our policy for third-party software? Please answer in "
+        "May we depend on Near 1.0, and on Far 2.0 (no security policy found: far's pages, seen 2026-11-01, stale "
+        "after 2026-11-21: look again first), our way out, under our policy for third-party software? Please answer in "
         "writing: yes, no, or what is missing."
     )
     assert all("\n" not in line for line in letter.lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from unmoor.core.plural import plural
-from unmoor.engines.surface.concepts import CHECKPOINT
+from unmoor.leave.checkpoint.support import plainly
 from unmoor.leave.exit_plan.exit_plan import (
     CitedFact,
     EngineOnly,
@@ -110,7 +110,7 @@ def place_words(place: Place, plan: ExitPlan) -> tuple[str, str, str]:
 
 def format_words(weights: Weights) -> str:
     """The format of the weights, with what says so, in a sentence."""
-    scheme = CHECKPOINT.get(weights.scheme, weights.scheme) or "no format that is known here"
+    scheme = plainly(weights.scheme) or "no format that is known here"
     if weights.said_in == "plan":
         return f"{scheme}, by the plan's word alone: no folder of weights was looked at."
     parts = [scheme, f"said in {weights.said_in}", f"kept as {weights.container}"]
@@ -171,7 +171,7 @@ def there_words(there: There) -> str:
 def loads_words(on: OnEngine) -> str:
     """What an engine does with the weights, in a few words."""
     said = _LOADS[on.loads]
-    ways = [CHECKPOINT.get(way, way) for way in on.ways]
+    ways = [plainly(way) for way in on.ways]
     return f"{said}; natively: {' or '.join(ways)}" if ways else said
 
 
