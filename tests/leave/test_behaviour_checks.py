@@ -418,6 +418,16 @@ def test_an_adapter_chosen_as_the_model_is_told_how_the_target_wants_it() -> Non
     assert "lora_path" in finding.fix
 
 
+def test_adapters_chosen_after_a_colon_are_named_alone_and_not_served_as_models() -> None:
+    log = [chat(), chat(model="m:legal"), chat(model="qwen3:8b")]
+    colon, refused = of_kind(check_move(case_of("sglang", "vllm", log)).findings, "UM131")
+    assert (colon.features, colon.lines) == (("adapter legal",), (2,))
+    assert "Name the adapter alone, in `model`" in colon.fix
+    assert refused.lines == (1, 3)
+    (plain,) = of_kind(check_move(case_of("sglang", "vllm", [chat(), chat(model="qwen3:8b")])).findings, "UM131")
+    assert plain.features == ("model name",)
+
+
 def test_the_values_to_send_are_those_of_the_model(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", **DRAWS)
     record = chat(temperature=None, top_p=None, top_k=None)

@@ -84,6 +84,7 @@ TRAITS: Mapping[str, str] = {
     "tool_choice_required": "yes, no, needs_flag",
     "tool_choice_named": "a choice that names one function: yes, no (taken as auto), needs_flag",
     "unknown_model": "a model that is not served: refused, accepted",
+    "adapter_after_colon": "whether base:adapter as the model chooses an adapter: yes, no",
     "missing_max_tokens_chat": "to_context, reserves_context, unlimited, or a number",
     "missing_max_tokens_completions": "likewise",
     "max_completion_tokens_on_completions": "honoured, ignored",

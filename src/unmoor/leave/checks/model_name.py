@@ -31,6 +31,9 @@ def _look(case: Case) -> Iterator[Hit]:
         return
     adapters = {name: rows for name, rows in names.items() if name in {one.name for one in case.adapters}}
     yield from _adapters(case, adapters)
+    after_colon = _after_colon(case)
+    yield from _colons(case, after_colon)
+    adapters |= after_colon
     both = sides(case, "unknown_model", "models that are not served")
     if both is None or not both.differ:
         return
@@ -102,8 +105,45 @@ def _adapters(case: Case, adapters: Mapping[str, Rows]) -> Iterator[Hit]:
         + ("serves no adapters." if there.absent else _taken_for(case.target)),
         fix="Merge the adapters into models of their own."
         if there.absent
-        else f"Name the adapter in {there.goes_to}{_noted(there)}.",
+        else f"Name the adapter in `{there.path}`{_noted(there)}.",
         sources=_cited(case.target, there),
+    )
+
+
+def _after_colon(case: Case) -> dict[str, Rows]:
+    """Names such as base:adapter, where the source chooses an adapter by them."""
+    trait, names = case.source.traits.get("adapter_after_colon"), case.uses.by_model
+    if trait is None or trait.value != "yes":
+        return {}
+    brought = {one.name for one in case.adapters}
+    return {
+        name: rows
+        for name, rows in names.items()
+        if ":" in name and (name.partition(":")[0] in names or name.partition(":")[2] in brought)
+    }
+
+
+def _colons(case: Case, names: Mapping[str, Rows]) -> Iterator[Hit]:
+    """Adapters chosen as base:adapter, on a target that does not part the name."""
+    if (
+        not names
+        or (both := sides(case, "adapter_after_colon", "base:adapter as the model")) is None
+        or not both.differ
+    ):
+        return
+    there = case.target.spellings.get("adapter")
+    known = there is not None and not there.absent
+    yield hit(
+        NAME,
+        "translated" if known else "lost",
+        "error",
+        features=[f"adapter {name.partition(':')[2]}" for name in names],
+        rows=Rows.union(names.values()),
+        seen=f"{listed(names)} choose an adapter after the colon; {both.target.title} does not part the name.",
+        fix=f"Name the adapter alone, in `{there.path}`{_noted(there)}."
+        if there is not None and known
+        else "Merge the adapters into models of their own.",
+        sources=both.sources,
     )
 
 
