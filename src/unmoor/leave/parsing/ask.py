@@ -19,7 +19,7 @@ from unmoor.leave.launch_flags import LaunchFlags
 from unmoor.leave.parsing.choose import MOST_PLAUSIBLE, choose, families, of_flags, of_marks, of_model, of_name
 from unmoor.leave.parsing.parsed import Call, Chosen, Names, OutputAnswer, Parsed, ParserAnswers, SaidBy, Told
 from unmoor.leave.parsing.table import by_table
-from unmoor.leave.parsing.written import write
+from unmoor.leave.parsing.written import THINK, THOUGHT, write
 from unmoor.leave.uses import Rows, Sample, Uses
 
 _UNTOLD = frozenset(("no_such_parser", "too_slow", "crashed", "not_asked"))
@@ -95,7 +95,12 @@ def ask_outputs(
         if parsers_environment(side.engine) is not None:
             say(f"asking the parsers of {side.title} about {plural(len(outputs), 'output')}")
         sides.append(_ask(side, outputs, model, not_asked, theirs=side is target))
-    answers = [_answer(name, one, *sides) for name, one in outputs.items()]
+    answers = [_answer(name, one, *sides) for name, one in outputs.items() if _is_faithful(name, one, sides[0])]
+    if unfaithful := len(outputs) - len(answers):
+        not_asked.append(
+            f"parsers: {plural(unfaithful, 'answer')} of which the log has no raw output, and which {source.title}'s "
+            "parsers would not make of the output that was written again"
+        )
     unknown = sum(one.source.parsed is None or one.target.parsed is None for one in answers)
     if unknown:
         not_asked.append(
@@ -142,7 +147,8 @@ class _Collector:
             if output is None:
                 self.unwritten += 1
                 continue
-            key = json.dumps([repr(one), output.text, output.tools, output.kwargs], sort_keys=True, default=str)
+            asked = [repr(one), sample.parsed, output.text, output.tools, output.kwargs]
+            key = json.dumps(asked, sort_keys=True, default=str)
             self.by_key.setdefault(key, output).lines.append(sample.line)
 
     def left_out(self) -> Iterator[str]:
@@ -181,6 +187,8 @@ def _prepared(sample: Sample, chosen: Chosen) -> _Output | None:
         return _Output(chosen, sample.text, sample.tools, kwargs, None)
     calls = tuple(Call(*one) for one in sample.calls)
     text = write(families()[chosen.family].form, sample.reasoning, sample.text, calls)
+    if text is not None and chosen.source.reasoning and not sample.reasoning and False not in kwargs.values():
+        text = f"{THINK}\n\n{THOUGHT}\n\n{text}"  # so models write that did not think
     recorded = Parsed(calls, sample.text, sample.reasoning)
     return None if text is None else _Output(chosen, text, sample.tools, kwargs, recorded)
 
@@ -216,24 +224,28 @@ def _ask(
 def _questions(name: str, output: _Output, *, theirs: bool) -> Iterable[Line]:
     chosen = output.chosen
     if not theirs:
-        if output.recorded is None:
-            yield output.question(name, chosen.source)
+        yield output.question(name, chosen.source)
         return
     yield output.question(name, chosen.target)
     for other in chosen.others:
         yield output.question(f"{name} {other}", Names(other, chosen.target.reasoning))
 
 
+def _is_faithful(name: str, output: _Output, source: _Side) -> bool:
+    """Whether the source makes of an output that was written again what the log has of it; of a raw one always."""
+    told = source.told(output, output.chosen.source, name).parsed
+    return output.recorded is None or (told is not None and told.meaning == output.recorded.meaning)
+
+
 def _answer(name: str, output: _Output, source: _Side, target: _Side) -> OutputAnswer:
     chosen = output.chosen
-    here = Told(output.recorded, "the log") if output.recorded else source.told(output, chosen.source, name)
     others = {
         other: target.told(output, Names(other, chosen.target.reasoning), f"{name} {other}") for other in chosen.others
     }
     return OutputAnswer(
         chosen=chosen,
         rows=Rows(sorted(set(output.lines))),
-        source=here,
+        source=source.told(output, chosen.source, name),
         target=target.told(output, chosen.target, name),
         others=others,
         rebuilt=output.recorded is not None,

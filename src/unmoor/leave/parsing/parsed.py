@@ -37,6 +37,12 @@ class Parsed:
     reasoning: str = ""
     error: str = ""
 
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """What is compared: spaces around texts do not count."""
+        calls = tuple(one.meaning for one in self.calls)
+        return calls, self.content.strip(), self.reasoning.strip(), self.error
+
 
 @dataclass(frozen=True, slots=True)
 class Told:

@@ -12,15 +12,20 @@ from unmoor.engines.surface.surface import Source, Surface
 from unmoor.leave.parsing.parsed import Names, Parsed
 from unmoor.leave.parsing.written import READERS, THINK, THOUGHT, thinking
 
-_MARK_OF_CALL: Mapping[str, str] = {"hermes": "<tool_call>", "xml": "<tool_call>"}
+_CALL = "<tool_call>"
+"""The mark of a call that ends thinking, for the parsers that know it."""
 
 
 class Thinking(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one reasoning parser does, case by case, while thinking is `on` and while a request switches it `off`."""
+    """What one reasoning parser does, case by case, while thinking is `on` and while a request switches it `off`.
+
+    `begins`: thinking is on unless a request says otherwise, by one of `switch`. `call_ends`: a call ends it.
+    """
 
     source: str
     begins: bool
     on: Mapping[str, str]
+    call_ends: bool = False
     switch: tuple[str, ...] = ()
     off: Mapping[str, str] = {}
 
@@ -60,8 +65,8 @@ def by_table(
     reasoning = ""
     if names.reasoning:
         told = _known().reasoning.get(side.engine, {}).get(names.reasoning)
-        parted = told and _part(text, told.state(kwargs), _MARK_OF_CALL.get(tool["form"], "") if tool else "")
-        if not parted:
+        parted = _part(text, told, kwargs) if told else None
+        if parted is None:
             return None
         reasoning, text = parted
     if tool is None or not functions:
@@ -69,11 +74,12 @@ def by_table(
     return _calls(text, reasoning, tool, functions)
 
 
-def _part(text: str, cases: Mapping[str, str], call_mark: str) -> tuple[str, str] | None:
+def _part(text: str, parser: Thinking, kwargs: Mapping[str, object]) -> tuple[str, str] | None:
     """The thinking and the rest."""
-    fate = cases.get(thinking(text, call_mark))
+    fate = parser.state(kwargs).get(thinking(text))
     if fate == "reasoning":
-        return text.removeprefix(THINK), ""
+        thought, call, rest = text.partition(_CALL) if parser.call_ends else (text, "", "")
+        return thought.removeprefix(THINK), call + rest
     if fate == "split":
         thought, _, rest = text.partition(THOUGHT)
         return thought.partition(THINK)[2] or thought, rest

@@ -178,13 +178,11 @@ def _lines(form: str, calls: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[s
         yield f"[{', '.join(made)}]"
 
 
-def thinking(text: str, call_mark: str) -> str:
+def thinking(text: str) -> str:
     """Which case of the table an output is, for what becomes of its thinking."""
     if THOUGHT in text:
         return "both" if THINK in text.split(THOUGHT, 1)[0] else "end_alone"
-    if THINK in text:
-        return "start_alone"
-    return "call_alone" if call_mark and text.lstrip().startswith(call_mark) else "no_mark"
+    return "start_alone" if THINK in text else "no_mark"
 
 
 def _written(calls: Sequence[Call], before: str, odd: Collection[str], count: int) -> Written:
