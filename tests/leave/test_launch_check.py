@@ -112,6 +112,8 @@ def test_a_move_without_a_start_says_what_was_not_looked_at() -> None:
         (SGLANG, "--chunked-prefill-size -1", VLLM, "--no-enable-chunked-prefill"),
         (SGLANG, "--tool-call-parser qwen25", VLLM, "--tool-call-parser hermes"),
         (SGLANG, "--enable-metrics", LLAMA, "--metrics"),
+        (SGLANG, "--disable-cuda-graph", VLLM, "--enforce-eager"),
+        (SGLANG, "--cuda-graph-backend-decode disabled", VLLM, "--enforce-eager"),
         (LLAMA, "-c 32768 -np 4", VLLM, "--max-model-len 8192 --max-num-seqs 4"),
         (
             VLLM,

@@ -148,6 +148,30 @@ def test_abbreviations_are_told_from_what_is_ambiguous(tmp_path: Path) -> None:
     assert "log_requests" not in flags.concepts
 
 
+def test_a_script_with_much_else_in_it_is_read_past_the_rest(tmp_path: Path) -> None:
+    script = r"""
+cat > notes.txt <<EOF
+it's vllm serve that is started
+EOF
+case "$1" in
+  one)
+    PY=/opt/one/bin/python3.12
+    nohup "$PY" -m vllm.entrypoints.openai.api_server --model Q --port "${PORT:-8000}" \
+      --kv-transfer-config '{"kv_role": "kv_both"}' -dpl 2 > "$OUT/server.log" 2>&1 &
+    ;;
+  two) "$PY" -m sglang.launch_server --model-path Q & ;;
+esac
+for i in $(seq 1 300); do
+  CODE=$(curl -s -w "%{http_code}" "http://127.0.0.1:$PORT/v1/completions" -d '{"a": ")"}')
+  [ "$CODE" = 200 ] && break || true
+done
+"""
+    flags = read(tmp_path, script)
+    assert (flags.concepts["model"], flags.concepts["port"], flags.unknown) == ("Q", "8000", ())
+    assert flags.given["--kv-transfer-config"] == '{"kv_role": "kv_both"}'
+    assert read(tmp_path, script, "sglang").model == "Q"
+
+
 def test_negative_values_and_options_after_each_other(tmp_path: Path) -> None:
     flags = read(
         tmp_path, "./build/bin/llama-server -m a.gguf -c 8192 -np -1 --metrics --no-mmap --temp 0", "llama-cpp"

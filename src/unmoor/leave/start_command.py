@@ -180,6 +180,10 @@ def _notes(flags: LaunchFlags, told: Sequence[Translated], case: Case) -> Iterat
     for name in without_concept(flags):
         if name not in stays:
             yield f"{name}: no table says what it is there"
+    for default in differing_defaults(case):
+        for key, value in default.keys:
+            if key == "environment":
+                yield f"{value} in its environment keeps {default.concept} {default.here}, as it is today"
     if flags.env:
         yield f"set before the command today, and not carried over: {', '.join(flags.env)}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from unmoor.core.plural import plural
 from unmoor.leave.finding import Finding, MoveReport, Outcome
 
 SHOWN_LINES = 5
+_VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
 
 OUTCOME_TITLES: dict[Outcome, str] = {
     "lost": "Lost",
@@ -69,7 +71,7 @@ def start_lines(report: MoveReport) -> Sequence[str]:
     for word in report.start_command:
         if not groups or (word.startswith("-") and not word[1:2].isdigit()):
             groups.append([])
-        groups[-1].append(f'"{word}"' if word.startswith("$") else shlex.quote(word))
+        groups[-1].append(f'"{word}"' if _VARIABLE.fullmatch(word) else shlex.quote(word))
     lines = [" ".join(group) for group in groups]
     shown = ["  " + ("    " if at else "") + line for at, line in enumerate(lines)]
     return [*(f"{line} \\" for line in shown[:-1]), *shown[-1:]]

@@ -96,6 +96,8 @@ def _put(taken: Taken, names: _Names, name: str, value: str, line: int) -> None:
 
 def _meaning(flag: Flag, name: str, value: str, *, is_switch: bool) -> str:
     """What a value means: ON or OFF where it can only be that, else the value itself."""
+    if is_switch and not flag.switch and flag.on:
+        return ON  # a switch beside options with values: it is named for what it does to something else
     if flag.switch or is_switch or flag.kind == "true or false":
         said = value.casefold() not in {"false", "0", "no", OFF}
         return ON if said != _turns_off(name) else OFF

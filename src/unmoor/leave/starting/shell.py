@@ -1,7 +1,8 @@
 """The words of a shell's commands: as much of the language as start scripts use, and nothing is run.
 
 Read are quotes, escapes, lines joined by a backslash, comments, variables and arrays set in the same file, and `sh -c`
-with a command in it. A variable that the file does not set stays as it is written; `$(...)` too.
+with a command in it; texts given to a command as its input (`<<EOF`) are passed over. A variable that the file does not
+set stays as it is written; `$(...)` too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from unmoor.core.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)\+?=")
+_HERE_DOCUMENT = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
 _ENDS = frozenset(";&|\n")
 _MOST_WORDS = 100_000
 _MOST_EXPANDED = 4_000_000
@@ -92,6 +94,7 @@ class _Reader:
     variables: dict[str, str] = field(default_factory=dict)
     arrays: dict[str, list[str]] = field(default_factory=dict)
     exported: dict[str, str] = field(default_factory=dict)
+    here_documents: list[str] = field(default_factory=list)
     taken: int = 0
     expanded: int = 0
 
@@ -101,6 +104,8 @@ class _Reader:
             char = self.text[self.at]
             if char in _ENDS:
                 self._step()
+                if char == "\n":
+                    self._skip_here_documents()
                 if words:
                     yield words
                 words = []
@@ -114,7 +119,6 @@ class _Reader:
                 end = self.text.find("\n", self.at)
                 self.at = len(self.text) if end < 0 else end
             elif char in "<>":
-                self._step()
                 self._skip_redirection()
             else:
                 words += self._words()
@@ -140,10 +144,28 @@ class _Reader:
         self.at += 1
 
     def _skip_redirection(self) -> None:
+        here = _HERE_DOCUMENT.match(self.text, self.at)
+        if here is not None:
+            self.at = here.end()
+            self.here_documents.append(here[1])
+            return
         while self.at < len(self.text) and self.text[self.at] in "<>& \t":
             self._step()
         if self.at < len(self.text) and self.text[self.at] not in _ENDS:
             self._words()
+
+    def _skip_here_documents(self) -> None:
+        """Texts that commands are given as their input, to the line that ends each."""
+        for end in self.here_documents:
+            while self.at < len(self.text):
+                newline = self.text.find("\n", self.at)
+                stop = len(self.text) if newline < 0 else newline
+                line = self.text[self.at : stop].strip()
+                self.at = min(stop + 1, len(self.text))
+                self.line += 1
+                if line == end:
+                    break
+        self.here_documents.clear()
 
     def _words(self) -> list[Word]:
         """The next word; several where a variable or an array is spread into them."""
@@ -294,7 +316,7 @@ class _Reader:
         return "$"
 
     def _braced(self, inner: str, written: str) -> str | list[str]:
-        named = _NAME.match(inner)
+        named = re.match(r"\w+", inner)
         if named is None:
             return written
         after = inner[named.end() :]
@@ -310,11 +332,29 @@ class _Reader:
         opened = self.line
         depth = 0
         while self.at < len(self.text):
-            depth += {"(": 1, ")": -1}.get(self.text[self.at], 0)
-            self._step()
+            char = self.text[self.at]
+            if char == "'":
+                self._single()
+            elif char == '"':
+                self._skip_double()
+            else:
+                depth += {"(": 1, ")": -1}.get(char, 0)
+                self._step()
             if depth == 0:
                 return
         raise self._unclosed("a parenthesis", opened)
+
+    def _skip_double(self) -> None:
+        opened = self.line
+        self._step()
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            self._step()
+            if char == '"':
+                return
+            if char == "\\" and self.at < len(self.text):
+                self._step()
+        raise self._unclosed('a quote (")', opened)
 
     def _unclosed(self, what: str, line: int) -> UsageError:
         return UsageError(

@@ -146,6 +146,8 @@ class _Pair:
 def _meant(here: Flag, spelled: str, value: str) -> str:
     """ON or OFF where the source says so with a whole word of its own; else the value."""
     said = {f"{spelled} {value}", f"{spelled}: {value}"}
+    if value in {ON, OFF}:
+        return value
     if here.on:
         return ON if any(one in here.on for one in said) else OFF
     if here.off:
