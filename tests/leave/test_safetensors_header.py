@@ -55,7 +55,8 @@ def changed(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - keys of an entr
 @pytest.mark.parametrize(
     ("content", "what", "seen"),
     [
-        (b"", "is too short for a safetensors file", "0 bytes"),
+        (b"", "is empty", ""),
+        (b"{}", "is too short for a safetensors file", "2 bytes"),
         ((2**60).to_bytes(8, "little") + b"{}", "its header is longer than it can be", f"a length of {2**60} bytes"),
         ((2**64 - 1).to_bytes(8, "little"), "its header is longer than it can be", f"a length of {2**64 - 1} bytes"),
         (safetensors(b"[]", 0), "has no JSON header", "b'[]'"),

@@ -24,7 +24,7 @@ SERVES = {
 def model_facts(one: Checkpoint) -> Iterator[tuple[str, str]]:
     """What the model's files say of it, each with its name."""
     context = f", context {one.context_tokens:,} tokens" if one.context_tokens else ""
-    yield "model", f"{shown(one.architecture) or 'not said'}, {one.dtype or 'type not said'}{context}"
+    yield "model", f"{shown(one.architecture) or 'not said'}, {shown(one.dtype) or 'type not said'}{context}"
     yield "weights", _quantisation(one)
     if one.quantisation.kv_cache:
         scales = f"{one.kv_scale_tensors} scales" if one.kv_scale_tensors else "no scales"
@@ -36,12 +36,16 @@ def model_facts(one: Checkpoint) -> Iterator[tuple[str, str]]:
 
 def _quantisation(one: Checkpoint) -> str:
     found = one.quantisation
+    if found.scheme == "unknown" and not found.said_in:
+        return "not known: they were not opened"
     parts = [CHECKPOINT.get(found.scheme, f"{shown(found.scheme)}, which no surface knows")]
     if found.method or found.said_in:
         parts.append(f"{shown(found.method) or 'by names and types'} ({found.said_in})")
     if found.group_size:
         parts.append(f"groups of {found.group_size}")
     parts += [word for word, there in (("desc_act", found.desc_act), ("asymmetric", found.sym is False)) if there]
+    if not one.tensors and found.scheme != "unknown":
+        parts.append("no header was read")
     types = ", ".join(f"{count} × {shown(dtype)}" for dtype, count in one.tensors.items())
     return "; ".join(parts) + (f"; tensors: {types}" if types else "")
 

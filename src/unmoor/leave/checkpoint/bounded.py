@@ -15,6 +15,8 @@ MOST_CONFIG_BYTES = 16_000_000
 
 _MOST_SHOWN = 80
 _LONG_INTEGER = 19
+_POINTER = b"version https://git-lfs"
+_MOST_POINTER_BYTES = 1024
 
 
 class BrokenFileError(Exception):
@@ -50,6 +52,25 @@ def open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
         raise broken(name, "is no ordinary file", seen=kind)
     return os.fdopen(handle, "rb"), status.st_size
+
+
+def refuse_no_weights(file: BinaryIO, size: int, name: str) -> None:
+    """Raises BrokenFileError for an empty file, and for what Git leaves where large files were not brought.
+
+    The pointer's first line as Git LFS writes it (github.com/git-lfs/git-lfs, docs/spec.md, seen 2026-12-01).
+    """
+    if not size:
+        raise broken(name, "is empty", expected="weights")
+    if size < _MOST_POINTER_BYTES:
+        pointer = file.read(len(_POINTER)) == _POINTER
+        file.seek(0)
+        if pointer:
+            raise broken(
+                name,
+                "is a pointer of Git LFS",
+                seen=f"{size} bytes of text",
+                expected="the weights themselves, which git lfs pull brings",
+            )
 
 
 def read_whole(path: Path, name: str, *, most: int = MOST_CONFIG_BYTES) -> bytes:

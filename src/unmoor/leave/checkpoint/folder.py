@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,6 +50,7 @@ def list_folder(root: Path) -> ModelFolder:
     """The files in `root` and its folders, three deep and 20,000 at most. Raises OSError where it cannot be listed."""
     names: list[str] = []
     links: list[str] = []
+    circles: list[str] = []
     problems: list[Problem] = []
     home = _home(root)
     waiting = [(root, "", 0)]
@@ -55,8 +58,11 @@ def list_folder(root: Path) -> ModelFolder:
         folder, before, depth = waiting.pop()
         for entry in _entries(folder, before, problems):
             name = f"{before}{entry.name}"
-            if entry.is_symlink() and not _inside(Path(entry.path), home):
-                links.append(name)
+            if entry.is_symlink():
+                if _in_circle(Path(entry.path)):
+                    circles.append(name)
+                elif not _inside(Path(entry.path), home):
+                    links.append(name)
             if entry.is_dir(follow_symlinks=False):
                 if depth < _DEPTH and not entry.name.startswith("."):
                     waiting.append((Path(entry.path), f"{name}/", depth + 1))
@@ -64,8 +70,7 @@ def list_folder(root: Path) -> ModelFolder:
                 names.append(name)
     if len(names) >= MOST_FILES:
         problems.append(Problem(file=str(root), what="holds more files than are looked at", expected=f"{MOST_FILES}"))
-    if links:
-        problems.append(_told(root, sorted(links)))
+    problems += _odd_links(root, sorted(links), sorted(circles))
     return ModelFolder(root=root, names=tuple(sorted(names)), problems=tuple(problems), links=tuple(sorted(links)))
 
 
@@ -89,17 +94,26 @@ def _home(root: Path) -> Path:
 
 
 def _inside(link: Path, home: Path) -> bool:
+    return link.resolve().is_relative_to(home)
+
+
+def _in_circle(link: Path) -> bool:
     try:
-        return link.resolve().is_relative_to(home)
-    except (OSError, RuntimeError):  # a link that leads to itself
-        return False
+        link.stat()
+    except OSError as failure:
+        return failure.errno == errno.ELOOP
+    return False
 
 
-def _told(root: Path, links: list[str]) -> Problem:
+def _odd_links(root: Path, links: list[str], circles: list[str]) -> Iterator[Problem]:
+    if links:
+        expected = "files in the folder, so that a copy of it is whole"
+        yield _told(root, "links lead out of the folder", links, expected)
+    if circles:
+        yield _told(root, "links lead in a circle", circles, "links that lead to files")
+
+
+def _told(root: Path, what: str, links: list[str], expected: str) -> Problem:
     more = f", and {len(links) - _MOST_NAMED} more" if len(links) > _MOST_NAMED else ""
-    return Problem(
-        file=str(root),
-        what="links lead out of the folder",
-        seen=", ".join(shown(name) for name in links[:_MOST_NAMED]) + more,
-        expected="files in the folder, so that a copy of it is whole",
-    )
+    seen = ", ".join(shown(name) for name in links[:_MOST_NAMED]) + more
+    return Problem(file=str(root), what=what, seen=seen, expected=expected)

@@ -12,7 +12,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
-from unmoor.leave.checkpoint.bounded import broken, open_regular, shown
+from unmoor.leave.checkpoint.bounded import broken, open_regular, refuse_no_weights, shown
 from unmoor.leave.checkpoint.tensors import Tensor, WeightsHeader
 
 MAGIC = b"GGUF"
@@ -70,6 +70,7 @@ def read_gguf(path: Path, name: str) -> WeightsHeader:
     """
     file, size = open_regular(path, name)
     with file:
+        refuse_no_weights(file, size, name)
         return _Reader(file, size, name).header()
 
 

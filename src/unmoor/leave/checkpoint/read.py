@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from unmoor.core.errors import UsageError, WorldError
+from unmoor.core.plural import plural
 from unmoor.leave.checkpoint.bounded import BrokenFileError, shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint, Problem, Quantisation
 from unmoor.leave.checkpoint.folder import PICKLES, ModelFolder, list_folder
@@ -24,6 +25,10 @@ from unmoor.leave.checkpoint.tensors import Tensor, WeightsHeader
 
 _SHARD = re.compile(r"^(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<ending>\.\w+)$")
 _LITTLE = 1_000_000
+_MOST_NAMED = 5
+_OTHER_CONFIGS = ("params.json",)
+"""What a model has in config.json's place where its makers do not use Hugging Face's format."""
+ADAPTER_CONFIG = "adapter_config.json"
 _DTYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 
 
@@ -46,7 +51,7 @@ def read_checkpoint(path: Path, *, where: str | None = None) -> Checkpoint:
     raise UsageError(
         "there is no such model",
         where=where,
-        seen=str(path),
+        seen="a link that leads nowhere, or in a circle" if path.is_symlink() else str(path),
         expected="a folder with config.json and weights, or a GGUF file",
         hint="a model's name on a hub is not enough: name the folder in which its files are",
     )
@@ -82,13 +87,21 @@ def _folder(folder: ModelFolder, where: str) -> Checkpoint:
     weights = folder.ending(".safetensors")
     if ggufs and not weights and CONFIG not in folder.names:
         return _gguf(folder.path(_one_gguf(ggufs, where)), folder, ggufs)
+    if ADAPTER_CONFIG in folder.names and CONFIG not in folder.names:
+        raise UsageError(
+            "this is an adapter, not a model",
+            where=where,
+            seen=ADAPTER_CONFIG,
+            expected="the folder of the model that it is for",
+            hint=f"name the model, and the adapter with --adapter {where}",
+        )
     if not weights and not folder.pickled_weights and CONFIG not in folder.names:
         raise UsageError(
             "there is no model in this folder",
             where=where,
-            seen=f"{len(folder.names)} files, none of them weights or {CONFIG}",
+            seen=_contents(folder),
             expected=f"{CONFIG} and .safetensors files, or a .gguf file",
-            hint="adapters are given with --adapter" if "adapter_config.json" in folder.names else None,
+            hint=_within(folder),
         )
     if ggufs and not weights and not folder.pickled_weights:
         return _gguf(folder.path(_one_gguf(ggufs, where)), folder, ggufs)
@@ -96,6 +109,17 @@ def _folder(folder: ModelFolder, where: str) -> Checkpoint:
     headers, problems = _weights(folder, weights)
     found = _from_safetensors(str(folder.root), files, headers, [*folder.problems, *problems])
     changes: dict[str, Any] = {"pickles": folder.pickles}
+    if not any(name in folder.names for name in (CONFIG, *_OTHER_CONFIGS)):
+        if not weights:
+            changes["quantisation"] = Quantisation(scheme="unknown")
+        nothing = Problem(
+            file=str(folder.root),
+            what=f"has no {CONFIG}",
+            seen="weights alone",
+            expected="the configuration, which says what model the weights are",
+            fatal=True,
+        )
+        changes["problems"] = (*found.problems, nothing)
     if not weights:
         changes["container"] = "pickle" if folder.pickled_weights else "none"
         changes["shards"] = len(folder.pickled_weights)
@@ -105,6 +129,22 @@ def _folder(folder: ModelFolder, where: str) -> Checkpoint:
             )
             changes["problems"] = (*found.problems, nothing)
     return msgspec.structs.replace(found, **changes)
+
+
+def _contents(folder: ModelFolder) -> str:
+    if not folder.names:
+        return "an empty folder"
+    return f"{plural(len(folder.names), 'file')}, none of them weights or {CONFIG} at its top"
+
+
+def _within(folder: ModelFolder) -> str | None:
+    """Where in the folder models or adapters are, so that the user can name one; None where there are none."""
+    inner = [name.rpartition("/")[0] for name in folder.names if name.endswith((f"/{CONFIG}", ".gguf"))]
+    if inner:
+        return f"name a folder in it: {', '.join(shown(name) for name in dict.fromkeys(inner[:_MOST_NAMED]))}"
+    if any(name.endswith(f"/{ADAPTER_CONFIG}") for name in folder.names):
+        return "adapters are given with --adapter, beside the model that they are for"
+    return None
 
 
 def _weights(folder: ModelFolder, there: list[str]) -> tuple[list[WeightsHeader], list[Problem]]:
@@ -143,10 +183,11 @@ def _incomplete(names: Iterable[str]) -> list[Problem]:
     for (stem, count, ending), numbers in found.items():
         absent = sorted(set(range(1, min(int(count), _LITTLE) + 1)) - numbers)
         if absent:
+            are = "is" if len(absent) == 1 else "are"
             problems.append(
                 Problem(
                     file=f"{stem}-*-of-{count}{ending}",
-                    what=f"{len(absent)} of {int(count)} files of weights are missing",
+                    what=f"{len(absent)} of {int(count)} files of weights {are} missing",
                     seen=f"no {stem}-{absent[0]:05d}-of-{count}{ending}",
                     expected="all of them",
                     fatal=True,

@@ -15,7 +15,7 @@ from typing import Annotated, BinaryIO
 
 import msgspec
 
-from unmoor.leave.checkpoint.bounded import broken, open_regular, repeated, shown
+from unmoor.leave.checkpoint.bounded import broken, open_regular, refuse_no_weights, repeated, shown
 from unmoor.leave.checkpoint.tensors import Tensor, WeightsHeader
 
 MOST_HEADER_BYTES = 100_000_000
@@ -62,6 +62,7 @@ def read_safetensors(path: Path, name: str) -> WeightsHeader:
 
 def _header_bytes(file: BinaryIO, size: int, name: str) -> tuple[bytes, int]:
     """The header, and how many bytes follow it. The length is believed only after the file's size."""
+    refuse_no_weights(file, size, name)
     if size < _LENGTH_BYTES:
         raise broken(name, "is too short for a safetensors file", seen=f"{size} bytes", expected="at least 8")
     length = int.from_bytes(file.read(_LENGTH_BYTES), "little")

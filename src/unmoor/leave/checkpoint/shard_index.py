@@ -46,10 +46,11 @@ def missing_shards(weight_map: Mapping[str, str], there: Iterable[str], name: st
     missing = [file for file in wanted if file not in set(there)]
     if not missing:
         return []
+    are = "is" if len(missing) == 1 else "are"
     return [
         Problem(
             file=name,
-            what=f"{len(missing)} of {len(wanted)} files of weights are missing",
+            what=f"{len(missing)} of {len(wanted)} files of weights {are} missing",
             seen=f"no {_named(missing)}",
             expected=f"all {len(wanted)} files that the index names",
             fatal=True,

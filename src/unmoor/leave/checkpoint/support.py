@@ -9,6 +9,7 @@ import msgspec
 
 from unmoor.engines.surface.concepts import CHECKPOINT, HARDWARE
 from unmoor.engines.surface.surface import Source, Support, Surface
+from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
 
 Loads = Literal["native", "fallback", "refused", "unknown"]
@@ -155,7 +156,7 @@ def _started_in(support: Support, surface: Surface, dtype: str) -> Support:
     return msgspec.structs.replace(
         support,
         value="fallback" if can_be_told else "refused",
-        note=f"{support.note}, and the model is {dtype}: {how}",
+        note=f"{support.note}, and the model is {shown(dtype)}: {how}",
     )
 
 

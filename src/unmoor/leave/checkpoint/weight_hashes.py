@@ -26,7 +26,9 @@ def with_weight_hashes(checkpoint: Checkpoint, path: Path, say: Callable[[str], 
     Every byte is read; `say` is told of each file before it is. One that cannot be read to its end is a problem.
     """
     folder = list_folder(path if path.is_dir() else path.parent)
-    hashes, problems = _hashed(folder, weight_files(folder, path), say)
+    told = {problem.file for problem in checkpoint.problems if problem.fatal}
+    hashes, unread = _hashed(folder, weight_files(folder, path), say)
+    problems = [problem for problem in unread if problem.file not in told]
     return msgspec.structs.replace(
         checkpoint,
         hashes=dict(sorted({**checkpoint.hashes, **hashes}.items())),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from unmoor.engines.surface.concepts import CHECKPOINT, HARDWARE
@@ -111,9 +113,15 @@ def problem_hits(problems: Iterable[Problem], feature: str) -> Iterator[Hit]:
             "error" if problem.fatal else "note",
             features=(feature,),
             seen=f"{shown(problem.file)}: {problem.what}{seen}{expected}",
-            fix="Bring the file again." if problem.fatal else "Look whether it was meant so.",
+            fix=_mended(problem),
             by="files",
         )
+
+
+def _mended(problem: Problem) -> str:
+    if problem.seen == os.strerror(errno.EACCES):
+        return "Allow the user who runs this, and the engine's, to read it."
+    return "Bring the file again." if problem.fatal else "Look whether it was meant so."
 
 
 def kv_scale_hits(model: Checkpoint, flags: LaunchFlags | None, target: Surface | None = None) -> Iterator[Hit]:
