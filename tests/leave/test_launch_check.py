@@ -289,3 +289,8 @@ def test_every_option_of_every_pair_is_classed_or_not_looked_at(tmp_path: Path, 
         assert not finding.fix.startswith("Pass ``")
         assert "None" not in finding.fix + finding.seen
     assert all(word and word != "<secret>" for word in done.words)
+    known = {name for flag in case.target.flags.values() for name in flag.names}
+    known |= {word for flag in case.target.flags.values() for word in (*flag.on.split(), *flag.off.split())}
+    known |= {word for trait in case.target.traits.values() for word in trait.flag.split()}
+    known |= {name for option in case.target.options.values() for name in option.flags}
+    assert {word for word in done.words if word.startswith("--")} <= known
