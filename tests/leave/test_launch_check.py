@@ -159,6 +159,8 @@ def test_what_has_no_straight_translation_is_told_and_left_out(tmp_path: Path) -
         "--gpu-memory-utilization 0.8",
         "--enable-expert-parallel",
     ]
+    backend = command(tmp_path, "python -m sglang.launch_server --model-path Q --attention-backend fa3", SGLANG, VLLM)
+    assert "--attention-backend" not in backend.words
     assert "GGUF" in command(tmp_path, "vllm serve Q", VLLM, LLAMA).notes[0]
 
 
