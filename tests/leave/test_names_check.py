@@ -104,10 +104,13 @@ def test_a_health_route_that_answers_alike_is_no_finding(tmp_path: Path) -> None
     assert found(tmp_path, "path: /health\n", VLLM, TRTLLM, "UM149") == []
 
 
-def test_names_that_no_table_has_are_told_as_not_looked_at(tmp_path: Path) -> None:
-    case = case_of(tmp_path, panel("vllm:never_heard_of_total"), VLLM, SGLANG)
+@pytest.mark.parametrize(
+    ("name", "source"), [("vllm:never_heard_of_total", VLLM), ("trtllm_never_heard_of_total", TRTLLM)]
+)
+def test_names_that_no_table_has_are_told_as_not_looked_at(tmp_path: Path, name: str, source: str) -> None:
+    case = case_of(tmp_path, panel(name), source, SGLANG)
     assert list(CHECK.look(case)) == []
-    assert case.not_looked_at == ["metrics that no table compares: vllm:never_heard_of_total"]
+    assert case.not_looked_at == [f"metrics that no table compares: {name}"]
 
 
 def test_a_move_without_dashboards_says_so_once() -> None:

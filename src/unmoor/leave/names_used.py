@@ -103,7 +103,7 @@ class _Search:
     def __init__(self, surface: Surface) -> None:
         everyone = [surface, *(surface_of(engine) for engine in known_surfaces() if engine != surface.engine)]
         self._metrics = _spellings(everyone)
-        self._prefixes = tuple({_prefix(name) for one in surface.metrics.values() for name in one.names} - {""})
+        self._prefixes = metric_prefixes(surface)
         self._routes = {
             route.path.partition("?")[0] for one in everyone for route in one.routes.values() if route.path
         } | _in_notes(everyone)
@@ -240,9 +240,13 @@ def _spellings(everyone: Sequence[Surface]) -> dict[str, str]:
     return found
 
 
-def _prefix(name: str) -> str:
-    head, colon, _ = name.partition(":")
-    return f"{head}{colon}" if colon else ""
+def metric_prefixes(surface: Surface) -> tuple[str, ...]:
+    """How the names of an engine's own metrics begin: to the colon, or as far as all are alike."""
+    names = [name for one in surface.metrics.values() for name in one.names]
+    heads = {name.partition(":")[0] + ":" for name in names if ":" in name}
+    if not heads and len(names) > 1:
+        heads = {os.path.commonprefix(names).rpartition("_")[0] + "_"} - {"_"}  # noqa: RUF071 - names, not paths
+    return tuple(sorted(heads))
 
 
 def _base(token: str) -> str:

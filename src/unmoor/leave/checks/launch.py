@@ -68,6 +68,7 @@ DEFAULT = Kind(
     "ever had to say what is the default.",
     look="Of the defaults that differ, those that the start leaves out.",
     mend="Pass them explicitly.",
+    threads=(Thread(name="club-3090#1297", seen="2026-11-30"), Thread(name="gpustack#5189", seen="2026-11-30")),
 )
 PARSER = Kind(
     id="UM146",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from unmoor.engines.surface.surface import Metric, Route, Source, Statement, Surface
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.finding import Kind, Thread
-from unmoor.leave.names_used import NamesUsed
+from unmoor.leave.names_used import NamesUsed, metric_prefixes
 
 RENAMED = Kind(
     id="UM121",
@@ -81,7 +81,7 @@ def _metrics(case: Case, names: NamesUsed) -> Iterator[Hit]:
         meaning = meanings.get(name)
         if meaning is not None:
             yield from _metric(case, name, meaning, places)
-        elif name not in _meanings(case.target) and _is_like(name, meanings):
+        elif name not in _meanings(case.target) and name.startswith(metric_prefixes(case.source)):
             unknown.append(name)
     if unknown:
         case.skipped(f"metrics that no table compares: {', '.join(unknown)}")
@@ -167,11 +167,6 @@ def _meanings(side: Surface) -> dict[str, str]:
         for name in (*one.names, *one.formerly):
             found.setdefault(name, meaning)
     return found
-
-
-def _is_like(name: str, meanings: dict[str, str]) -> bool:
-    """Whether a name begins as the source's metrics do."""
-    return any(name.startswith(known.partition(":")[0] + ":") for known in meanings if ":" in known)
 
 
 # --- Routes ---------------------------------------------------------------------------------------------------------
