@@ -303,7 +303,7 @@ def test_a_claim_informs_the_argument_against() -> None:
 
 def test_two_versions_of_the_default_are_told_apart_by_the_newer() -> None:
     said = verdict(candidate(V, version="0.9.0"), candidate(V, version="0.33.0"))
-    assert (said.pick, said.tie) == (V, True)
+    assert (said.pick, said.pick_version, said.tie) == (V, "0.33.0", True)
     assert "vLLM 0.33.0" in said.sentence
 
 

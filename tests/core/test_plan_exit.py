@@ -57,7 +57,7 @@ roadmap = { on = "2026-11-01", where = "notes" }
     ("told", "line", "said"),
     [
         ('[exit]\nserves = "vlm"', 1, "expected: one of sglang, tensorrt-llm, vllm"),
-        ('[exit]\nserves = "vllm"\nleave_to = "vllm"', 2, "another engine than exit.serves"),
+        ('[exit]\nserves = "vllm"\nleave_to = "vllm"', 2, "another candidate than serves"),
         ('[exit]\nevals = " "', 1, "'exit.evals' is empty"),
         ("[exit]\nevals = 3", 1, "wrong value for 'exit.evals'"),
         ('[exit]\neval = "x"', 1, "did you mean 'evals'?"),
@@ -76,3 +76,12 @@ def test_what_is_wrong_is_told_with_its_line(told: str, line: int, said: str) ->
     assert said in str(refused.value)
     assert str(refused.value).startswith(f"plan.toml:{LINE + line}: ")
     assert refused.value.hint
+
+
+def test_versions_of_one_engine_are_named_with_their_version() -> None:
+    two = AGENTS.replace('engine = "sglang"\nversion = "0.5.23"', 'engine = "vllm"\nversion = "0.32.0"')
+    told = '[exit]\nserves = "vllm@0.32.0"\nleave_to = "vllm@0.33.0"\n'
+    assert read_plan(two + told, where="plan.toml").exit.serves == "vllm@0.32.0"
+    with pytest.raises(PlanError, match=r"'exit\.serves' may be several candidates") as refused:
+        read_plan(f'{two}[exit]\nserves = "vllm"\n', where="plan.toml")
+    assert refused.value.expected == "vllm@0.33.0 or vllm@0.32.0"

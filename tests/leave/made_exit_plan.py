@@ -138,11 +138,15 @@ def decision(plan: Plan, *, pick: str | None = "near", gates: tuple[GateResult, 
         CandidateReport(engine=one.engine, version=one.version, gates=gates if number else (), evidence=(), cost=cost)
         for number, one in enumerate(plan.candidates)
     )
+    version = next((one.version for one in plan.candidates if one.engine == pick), None)
     sentence = f"Run {pick}." if pick else "No candidate passes every gate."
     return Decision(
         plan=plan.name, made_on="2026-12-01", slo="", hardware="2 × h100_sxm", model="", traffic=profile(),
         candidates=reports,
-        verdict=Verdict(pick=pick, sentence=sentence, decided_by="gates", against="", risk="", not_for="", tie=False),
+        verdict=Verdict(
+            pick=pick, pick_version=version, sentence=sentence, decided_by="gates", against="", risk="", not_for="",
+            tie=False,
+        ),
     )  # fmt: skip
 
 

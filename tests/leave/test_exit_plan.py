@@ -85,8 +85,34 @@ def test_which_engine_serves_and_whose_word_that_is(table: str, pick: str | None
 
 def test_that_another_engine_serves_than_the_decision_picks_is_a_risk() -> None:
     plan = made(Made(exit_table='[exit]\nserves = "far"\n'))
-    assert risks(plan)["decision_differs"] == ["Far 2.0 serves, and the decision picks near. Run near."]
+    assert risks(plan)["decision_differs"] == ["Far 2.0 serves, and the decision picks near 1.0. Run near."]
     assert "decision_differs" not in risks(made(Made(exit_table='[exit]\nserves = "near"\n')))
+
+
+TWO_VERSIONS = PLAN.replace('engine = "far"', 'engine = "near"')
+
+
+def test_versions_of_one_engine_are_told_apart() -> None:
+    plan = made(Made(plan_text=TWO_VERSIONS, exit_table='[exit]\nserves = "near@2.0"\nleave_to = "near@1.0"\n'))
+    assert (plan.serves.version, [side.version for side in plan.others]) == ("2.0", ["1.0"])
+    assert "on Near 1.0 (security policy published" in plan.letter.lines[1]
+    assert risks(plan)["decision_differs"] == ["Near 2.0 serves, and the decision picks near 1.0. Run near."]
+
+
+def test_a_release_that_is_not_the_newest_is_a_risk() -> None:
+    newest = fact("near", "newest_version", "1.0.1")
+    plan = made(Made(facts=msgspec.structs.replace(FACTS, facts=(*FACTS.facts, newest))))
+    (told,) = risks(plan)["not_newest"]
+    assert told.startswith("Near 1.0 is not the newest release that is known of, 1.0.1")
+    same = msgspec.structs.replace(newest, value="1.0.0")
+    assert "not_newest" not in risks(made(Made(facts=msgspec.structs.replace(FACTS, facts=(*FACTS.facts, same)))))
+
+
+def test_a_plan_of_one_candidate_has_no_move_and_no_way_out() -> None:
+    alone = PLAN[: PLAN.index('[[candidates]]\nengine = "far"')]
+    plan = made(Made(plan_text=alone, surfaces=(NEAR,), moves=()))
+    assert (plan.others, plan.moves, plan.engine_only) == ((), (), ())
+    assert plan.letter.lines[1].startswith("May we depend on Near 1.0 under our policy")
 
 
 def test_names_of_the_engine_with_their_replacement() -> None:

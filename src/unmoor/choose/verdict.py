@@ -51,6 +51,7 @@ def decide_verdict(
     sentence = sentence_of(case, contest, excluded, decided_by)
     return Verdict(
         pick=pick.engine,
+        pick_version=pick.version,
         sentence=sentence,
         decided_by=decided_by,
         against=strongest_against(case),

@@ -27,7 +27,7 @@ _BESIDES = ("adapters", "schemas", "start")
 
 @click.command()
 @click.argument("plan", type=_PATH)
-@click.option("-o", "--out", type=_PATH, metavar="OUT.md", help="Write the Markdown there, not to standard output.")
+@click.option("-o", "--out", type=_PATH, metavar="OUT.md", help="Write it there, not to standard output.")
 @click.option("--force", is_flag=True, help="Replace what is at --out.")
 @click.option("--html", type=_PATH, metavar="OUT.html", help="Write a page as well.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/exit-plan.md) instead.")
@@ -53,7 +53,7 @@ def command(
 
     What lives outside the runtime and where, what belongs to the engine and its replacement, hardware, licences and
     security contacts, rehearsals, open risks, and when the page goes stale. What PLAN does not record is said to be not
-    recorded. Nothing is launched; no prompt is shown.
+    recorded. No engine is launched; no prompt is shown.
     """
     from unmoor.cli.page_file import write_page
     from unmoor.cli.plan_files import open_plan

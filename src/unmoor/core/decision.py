@@ -108,9 +108,13 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The pick in one sentence, and what speaks against it. `pick` is None where no candidate passes."""
+    """The pick in one sentence, and what speaks against it. `pick` is None where no candidate passes.
+
+    `pick_version` tells versions of one engine apart; None where the plan and the facts name none.
+    """
 
     pick: str | None
+    pick_version: str | None = None
     sentence: str
     decided_by: str
     against: str

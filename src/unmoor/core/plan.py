@@ -68,6 +68,10 @@ class CandidatePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     optional: bool = False
     settings: dict[str, Setting] = {}
 
+    def is_named(self, name: str) -> bool:
+        """Whether `name`, ENGINE or ENGINE@VERSION, is this candidate's."""
+        return name in {self.engine, f"{self.engine}@{self.version}"}
+
 
 class GatesPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a candidate must allow, whatever its speed.
@@ -144,8 +148,9 @@ class RehearsedMove(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class ExitTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What leaving the engine depends on: where each thing lives that is kept outside it. None or empty: not recorded.
 
-    `serves` is the candidate that serves today, `leave_to` the one to leave to. `model`, `start`, `adapters`, `schemas`
-    and `dashboards` are paths as those of `[traffic]`; the others are paths or words.
+    `serves` is the candidate that serves today, `leave_to` the one to leave to: ENGINE, or ENGINE@VERSION where the
+    plan has several versions of it. `model`, `start`, `adapters`, `schemas` and `dashboards` are paths as those of
+    `[traffic]`; the others are paths or words.
     """
 
     serves: str | None = None

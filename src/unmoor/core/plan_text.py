@@ -275,12 +275,21 @@ def _refuse_bad_exit(plan: Plan, *, text: str, where: str) -> None:
         at = f"{where}:{_line_of(key, text, table)}"
         raise PlanError(message, where=at, seen=seen, expected=expected, hint=_PLAN_PAGE)
 
-    engines = sorted({candidate.engine for candidate in plan.candidates})
+    known = sorted({one.engine for one in plan.candidates})
+    named = {}
     for table, key, name in _engines_of_exit(plan):
-        if name is not None and name not in engines:
-            refuse(f"'{'.'.join((*table, key))}' is no candidate", key, name, f"one of {', '.join(engines)}", table)
-    if plan.exit.serves is not None and plan.exit.serves == plan.exit.leave_to:
-        refuse("the way out leads back", "leave_to", plan.exit.serves, "another engine than exit.serves", ("exit",))
+        meant = [one for one in plan.candidates if name is not None and one.is_named(name)]
+        if name is not None and not meant:
+            refuse(f"'{'.'.join((*table, key))}' is no candidate", key, name, f"one of {', '.join(known)}", table)
+        if len(meant) > 1 and table == ("exit",):
+            versions = " or ".join(f"{one.engine}@{one.version}" for one in meant)
+            refuse(f"'exit.{key}' may be several candidates", key, str(name), versions, table)
+        named[(*table, key)] = meant
+    serves, leave_to = named["exit", "serves"], named["exit", "leave_to"]
+    if serves and serves == leave_to:
+        refuse(
+            "the way out leads back", "leave_to", str(plan.exit.leave_to), "another candidate than serves", ("exit",)
+        )
 
 
 def _texts(plan: Plan) -> tuple[tuple[tuple[str, ...], str, str | None], ...]:

@@ -12,6 +12,7 @@ from unmoor.report.exit_plan_words import (
     NOT_RECORDED,
     by_kind,
     cost_words,
+    doubts,
     fact_words,
     format_words,
     hardware_notes,
@@ -131,6 +132,9 @@ def _outside(plan: ExitPlan) -> Iterator[str]:
 def _in_use(plan: ExitPlan, kinds: Mapping[str, Kind]) -> Iterator[str]:
     yield f"## What a move away from {plain(plan.serves.name)} would change"
     yield ""
+    if not plan.others:
+        yield "The plan has no other candidate."
+        yield ""
     for (side, said), move in zip(move_words(plan), plan.moves, strict=True):
         yield f"### To {plain(side.name)}"
         yield ""
@@ -146,8 +150,12 @@ def _findings(report: MoveReport, kinds: Mapping[str, Kind]) -> Iterator[str]:
         yield from _table(("outcome", "finding", "on", "what is seen", "what to do"), rows)
         yield f"Sources: {plain('; '.join(dict.fromkeys(s for f in report.findings for s in source_words(f))))}."
         yield ""
-    yield from (f"- Not looked at: {plain(note)}" for note in report.not_looked_at)
-    if report.not_looked_at:
+    notes = [
+        *(f"Not looked at: {note}" for note in report.not_looked_at),
+        *(f"Doubt: {text}" for text in doubts(report)),
+    ]
+    yield from (f"- {plain(note)}" for note in notes)
+    if notes:
         yield ""
     if report.start_command:
         yield f"A start of {plain(report.target_engine)} that says the same:"

@@ -14,6 +14,7 @@ from unmoor.report.exit_plan_words import (
     NOT_RECORDED,
     by_kind,
     cost_words,
+    doubts,
     fact_words,
     format_words,
     hardware_notes,
@@ -49,6 +50,7 @@ def _environment() -> jinja2.Environment:
         {
             "by_kind": by_kind,
             "cost_words": cost_words,
+            "doubts": doubts,
             "fact_words": fact_words,
             "features_words": features_words,
             "format_words": format_words,

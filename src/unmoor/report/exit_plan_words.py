@@ -20,6 +20,7 @@ from unmoor.leave.exit_plan.exit_plan import (
     Weights,
 )
 from unmoor.leave.exit_plan.places import title_of
+from unmoor.leave.finding import MoveReport
 from unmoor.report.move_words import verdict
 
 NOT_RECORDED = "not recorded"
@@ -57,6 +58,7 @@ _SERVES_BY: Mapping[str, str] = {
     "decision": "the plan does not record which engine serves; this is the one that the decision picks",
     "default": "the plan does not record which engine serves, and the decision picks none; this is its default",
 }
+_OF_SURFACES = ("nearest_version", "surface_not_run")
 _GB = 1e9
 
 
@@ -67,7 +69,7 @@ def serves_words(plan: ExitPlan) -> str:
 
 def way_out_words(plan: ExitPlan) -> str:
     """The engine to leave to."""
-    named = [side.name for side in plan.others if side.engine == plan.leave_to]
+    named = [side.name for side in plan.others if plan.leave_to is not None and side.is_named(plan.leave_to)]
     if named:
         return ", ".join(named)
     others = ", ".join(side.name for side in plan.others)
@@ -139,6 +141,11 @@ def hash_words(file: WeightFile) -> tuple[str, str]:
     if file.recorded:
         return file.recorded, f"recorded in {file.recorded_in}, not computed"
     return "", "not hashed"
+
+
+def doubts(report: MoveReport) -> list[str]:
+    """What is to be doubted of a check of a move, besides what is said of the engines' surfaces anyway."""
+    return [caveat.text for caveat in report.caveats if caveat.code not in _OF_SURFACES]
 
 
 def move_words(plan: ExitPlan) -> Iterator[tuple[Side, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -71,8 +71,7 @@ def sides_of(
 
     The one that serves is the plan's `exit.serves`; else the decision's pick; else the plan's default, or its first.
     """
-    named, by = _served(plan, decision)
-    first = next((n for n, one in enumerate(plan.candidates) if one.engine == named), 0)
+    first, by = _served(plan, decision)
 
     def side(number: int) -> tuple[Side, Surface | None]:
         report: CandidateReport = decision.candidates[number]
@@ -83,13 +82,20 @@ def sides_of(
     return Sides(serves=serves, surface=surface, settings=plan.candidates[first], serves_by=by, others=others)
 
 
-def _served(plan: Plan, decision: Decision) -> tuple[str, Literal["plan", "decision", "default"]]:
-    """Which engine serves, and whose word that is."""
+def _served(plan: Plan, decision: Decision) -> tuple[int, Literal["plan", "decision", "default"]]:
+    """The place among the candidates of the one that serves, and whose word that is."""
+    verdict = decision.verdict
     if plan.exit.serves is not None:
-        return plan.exit.serves, "plan"
-    if decision.verdict.pick is not None:
-        return decision.verdict.pick, "decision"
-    return plan.default_engine, "default"
+        return _place(one.is_named(plan.exit.serves) for one in plan.candidates), "plan"
+    if verdict.pick is not None:
+        picked = (verdict.pick, verdict.pick_version)
+        return _place((one.engine, one.version) == picked for one in decision.candidates), "decision"
+    return _place(one.engine == plan.default_engine for one in plan.candidates), "default"
+
+
+def _place(matches: Iterable[bool]) -> int:
+    """The place of the first that matches; the first of all where none does."""
+    return next((number for number, match in enumerate(matches) if match), 0)
 
 
 def make_exit_plan(plan: Plan, found: Found, facts: Facts, prices: PriceBook, *, today: date) -> ExitPlan:
@@ -121,7 +127,7 @@ def make_exit_plan(plan: Plan, found: Found, facts: Facts, prices: PriceBook, *,
         open_risks=len(open_risks),
         today=today,
     )
-    ways_out = [side for side in others if plan.exit.leave_to in {None, side.engine}]
+    ways_out = [side for side in others if plan.exit.leave_to is None or side.is_named(plan.exit.leave_to)]
     return ExitPlan(
         plan=plan.name,
         made_on=today,

@@ -49,7 +49,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     """One engine of the plan.
 
     `version` is the plan's, else the newest that facts know; None where neither says. `surface` is the version of the
-    surface that was compared; empty where none is known. `gates` are the plan's gates that it fails, or that are open.
+    surface that was compared; empty where none is known. `newest` is the newest release that facts know. `gates` are
+    the plan's gates that it fails, or that are open.
     """
 
     engine: str
@@ -57,6 +58,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None
     surface: str
     facts: tuple[CitedFact, ...]
+    newest: str | None = None
     gates: tuple[GateResult, ...] = ()
     caveats: tuple[Caveat, ...] = ()
 
@@ -64,6 +66,10 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """Title and version."""
         return f"{self.title} {self.version}" if self.version else self.title
+
+    def is_named(self, name: str) -> bool:
+        """Whether `name`, ENGINE or ENGINE@VERSION, is this side's."""
+        return name in {self.engine, f"{self.engine}@{self.version}"}
 
     def fact(self, subject: str) -> CitedFact | None:
         """The fact on `subject`; None where nothing is known."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
 from unmoor.choose.devices import vendor_title
+from unmoor.choose.rank import release_order
 from unmoor.core.decision import Verdict
 from unmoor.core.plan import ExitTable
 from unmoor.core.plural import plural
@@ -32,13 +33,18 @@ def of_the_record(table: ExitTable, places: Sequence[Place], today: date) -> Ite
     past = [one for one in table.rehearsals if one.on <= today]
     if not past:
         yield Risk(code="not_rehearsed", text="No move was rehearsed, as far as is recorded: all of this is on paper.")
-    elif table.leave_to is not None and all(one.to != table.leave_to for one in past):
+    elif table.leave_to is not None and all(_engine(one.to) != _engine(table.leave_to) for one in past):
         yield Risk(code="not_rehearsed", text=f"No move to {table.leave_to}, the way out, was rehearsed.")
     for one in table.rehearsals:
         if one.on > today:
             yield Risk(code="not_rehearsed", text=f"A rehearsal of {one.on.isoformat()} is recorded and yet to come.")
     if table.risk_owner is None:
         yield Risk(code="no_risk_owner", text="Who owns third-party risk is not recorded.")
+
+
+def _engine(name: str) -> str:
+    """The engine of ENGINE or ENGINE@VERSION."""
+    return name.partition("@")[0]
 
 
 def of_the_moves(moves: Sequence[Move], names: Sequence[str]) -> Iterator[Risk]:
@@ -115,8 +121,8 @@ def whose(vendors: Iterable[str]) -> str:
 
 def of_the_decision(serves: Side, verdict: Verdict) -> Iterator[Risk]:
     """That another engine serves than the decision picks."""
-    if verdict.pick != serves.engine:
-        picks = f"picks {verdict.pick}" if verdict.pick else "picks no engine"
+    if (verdict.pick, verdict.pick_version) != (serves.engine, serves.version):
+        picks = f"picks {verdict.pick} {verdict.pick_version or ''}".rstrip() if verdict.pick else "picks no engine"
         yield Risk(code="decision_differs", text=f"{serves.name} serves, and the decision {picks}. {verdict.sentence}")
 
 
@@ -130,6 +136,9 @@ def of_the_sides(sides: Sequence[Side], risk: str) -> Iterator[Risk]:
                 yield Risk(code="gate_fails", text=f"{side.name} fails {named}. {gate.reason}")
             else:
                 yield Risk(code="gate_open", text=f"{side.name} leaves {named} open: {gate.question or gate.reason}.")
+        if side.version and side.newest and release_order(side.version) < release_order(side.newest):
+            newest = f"the newest release that is known of, {side.newest}"
+            yield Risk(code="not_newest", text=f"{side.name} is not {newest}: it lacks what was mended since.")
         for caveat in side.caveats:
             yield Risk(code=caveat.code, text=caveat.text)
         if not side.surface:

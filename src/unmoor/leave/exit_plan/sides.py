@@ -29,6 +29,7 @@ def side_of(
         title=facts.title(candidate.engine),
         version=candidate.version or newest_version(candidate.engine, facts),
         surface=surface.version if surface else "",
+        newest=newest_version(candidate.engine, facts),
         facts=tuple(cited(fact, today) for fact in found if fact is not None),
         gates=tuple(gate for gate in candidate.gates if gate.passed is not True),
         caveats=surface.caveats if surface else (),
