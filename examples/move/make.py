@@ -4,7 +4,7 @@
 
 `requests.jsonl.gz` is a day of five teams that use, between them, everything that `unmoor move check` looks at: each
 habit below comes a few times. `clean.jsonl.gz` is traffic of which nothing changes between any two of vLLM, SGLang,
-TensorRT-LLM and llama.cpp. `start.sh`, `dashboard.json` and `alerts.yaml` are those of the engine of today, vLLM.
+TensorRT-LLM and llama.cpp. `start.sh` starts the engine of today, vLLM; `dashboards/` holds what relies on its names.
 One JSON a line: `timestamp`, `team`, `session_id`, `status_code`, `duration_s`, `request` and `response`.
 """
 
@@ -71,7 +71,7 @@ def schemas() -> Iterator[Tree]:
         | {"if": {"properties": {"kind": {"const": "a"}}}, "then": {"required": ["more"]}},
         _object(card=text, address=text) | {"required": [], "dependentRequired": {"card": ["address"]}},
         _object(seen={"type": "array", "contains": {"const": "x"}}),
-        {"allOf": [_object(first=text), _object(second=text)]},
+        {"allOf": [{"type": "object", "properties": {name: text}, "required": [name]} for name in ("first", "second")]},
         {"oneOf": [_object(name=text), _object(name=text, alias=text)]},
         {"anyOf": [_object(number=whole), _object(word=text)]},
         _object(code={"type": "string", "pattern": "^[A-Z]{3}$"}),
@@ -440,7 +440,7 @@ VLLM_NO_USAGE_STATS=1 vllm serve /models/llama-3.1-70b \\
   --enable-lora --max-loras 4 --max-lora-rank 32 \\
   --scheduling-policy priority \\
   --enable-auto-tool-choice --tool-call-parser llama3_json \\
-  --enable-prompt-tokens-details
+  --enable-prompt-tokens-details --enforce-eager --swap-space 4
 """
 
 _EXPRESSIONS = (
@@ -474,6 +474,16 @@ probes:
 """
 
 
+CLIENT = """\
+// Asks for an answer, and says why there is none.
+export async function answer(url: string, body: object): Promise<string> {
+  const told = await (await fetch(`${url}/v1/chat/completions`, { method: "POST", body: JSON.stringify(body) })).json();
+  if (told.error) throw new Error(told.error.message);
+  return told.choices[0].message.content;
+}
+"""
+
+
 def files(seed: int = 20261130) -> Iterator[tuple[str, bytes]]:
     """Every file's name and its bytes."""
     draw = random.Random(seed)  # noqa: S311 - invented logs, not a secret
@@ -482,10 +492,13 @@ def files(seed: int = 20261130) -> Iterator[tuple[str, bytes]]:
         lines = "".join(json.dumps(line) + "\n" for line in log(habits, draw))
         yield f"{name}.jsonl.gz", gzip.compress(lines.encode(), mtime=0)
     yield "start.sh", START_COMMAND.encode()
-    yield "dashboard.json", json.dumps(DASHBOARD, indent=2).encode() + b"\n"
-    yield "alerts.yaml", ALERTS.encode()
+    yield "dashboards/dashboard.json", json.dumps(DASHBOARD, indent=2).encode() + b"\n"
+    yield "dashboards/alerts.yaml", ALERTS.encode()
+    yield "dashboards/client.ts", CLIENT.encode()
 
 
 if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    (folder / "dashboards").mkdir(exist_ok=True)
     for name, made in files():
-        (Path(sys.argv[1]) / name).write_bytes(made)
+        (folder / name).write_bytes(made)

@@ -8,4 +8,4 @@ VLLM_NO_USAGE_STATS=1 vllm serve /models/llama-3.1-70b \
   --enable-lora --max-loras 4 --max-lora-rank 32 \
   --scheduling-policy priority \
   --enable-auto-tool-choice --tool-call-parser llama3_json \
-  --enable-prompt-tokens-details
+  --enable-prompt-tokens-details --enforce-eager --swap-space 4

@@ -99,6 +99,24 @@ def test_the_lines_of_a_finding_are_requests_that_have_its_feature(source: str, 
     assert translated > 0
 
 
+NOT_OF_THE_LOG = frozenset(
+    (
+        *("UM101", "UM113", "UM114", "UM115", "UM117", "UM132", "UM133", "UM134"),  # of the model and its adapters
+        *("UM108", "UM135", "UM137", "UM154"),  # found by running an engine's libraries
+    )
+)
+
+
+def test_every_kind_that_a_log_a_start_and_dashboards_can_show_is_found_in_the_example() -> None:
+    found: set[str] = set()
+    for source, target in PAIRS:
+        start = FOLDER / "start.sh" if source == "vllm" else None
+        around = Brought(start=start, dashboards=(FOLDER / "dashboards",))
+        case = case_of(surface(source), surface(target), uses_of(EVERYTHING), around, say=lambda _: None)
+        found |= {one.kind for one in check_move(case).findings}
+    assert set(kinds()) - found <= NOT_OF_THE_LOG
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_nothing_changes_where_the_engine_stays(engine: str) -> None:
     done = run("--from", engine, "--to", engine, "--traffic", EVERYTHING, "--json")
@@ -142,11 +160,11 @@ def test_no_prompt_answer_or_schema_of_the_log_is_shown() -> None:
 
 def test_the_example_is_what_its_script_makes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, str(FOLDER / "make.py"), str(tmp_path)], check=True)
-    for made in tmp_path.iterdir():
-        assert made.read_bytes() == (FOLDER / made.name).read_bytes(), made.name
-    assert {made.name for made in tmp_path.iterdir()} | {"make.py"} == {
-        one.name for one in FOLDER.iterdir() if one.is_file()
-    }
+    made = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    shipped = {path.relative_to(FOLDER): path.read_bytes() for path in FOLDER.rglob("*") if path.is_file()}
+    shipped.pop(Path("make.py"))
+    assert made.keys() == shipped.keys()
+    assert [name for name, content in made.items() if content != shipped[name]] == []
 
 
 # --- Public formats ---------------------------------------------------------------------------------------------------
