@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,16 +10,19 @@ import pytest
 
 from unmoor.choose.prediction.kernel_tables import find_table
 from unmoor.choose.reuse_meaning import engine_blocks, plan_fleets, with_meaning
+from unmoor.core.errors import TrafficError
 from unmoor.core.plan_text import read_plan
 from unmoor.report import profile_page, profile_text
 from unmoor.report.profile_bars import prefix_bars
-from unmoor.report.profile_words import percent, rate_words, seconds, tokens_short
+from unmoor.report.profile_words import next_steps, percent, rate_words, seconds, tokens_short
 from unmoor.traffic.breakers import Place
+from unmoor.traffic.conversion import workload_of
 from unmoor.traffic.profile.profile_log import dense_curves, profile_log
 from unmoor.traffic.profile.question import Question
 from unmoor.traffic.profile.report import BreakerFound, CurvePoint, PrefixShared, TrafficReport
 from unmoor.traffic.readers import read_traffic
 from unmoor.traffic.reuse.curve import HitRate
+from unmoor.traffic.text.pieces import BytesCutter
 
 ROOT = Path(__file__).parent.parent.parent
 AGENTS = ROOT / "examples" / "agents"
@@ -69,6 +73,65 @@ def test_what_is_unknown_is_said_in_words() -> None:
     assert "Unknown: the source says nothing of what prompts contain." in text
     assert "hit rate" not in text
     assert "%" not in text.partition("Prefix overlap")[2].partition("Doubts")[0]
+
+
+def redacted(count: int, of: int) -> TrafficReport:
+    """A gateway's log in which so many prompts were taken out, as LiteLLM takes them out."""
+    rows = [
+        {
+            "startTime": 1_796_029_200.0 + number,
+            "model": "m",
+            "messages": [
+                {"role": "user", "content": "redacted-by-litellm" if number < count else f"Why {number}?" * 40}
+            ],
+            "prompt_tokens": 120,
+            "completion_tokens": 8,
+        }
+        for number in range(of)
+    ]
+    content = "\n".join(map(json.dumps, rows)).encode()
+    report = profile_log(read_traffic(content, where="log", cutter=BytesCutter(b"key")), Question())
+    return msgspec.structs.replace(report, breakers_looked_for=count < of)
+
+
+def test_a_log_that_is_partly_redacted_says_so_and_of_what_breakers_are_said() -> None:
+    half = redacted(20, 40)
+    share = "20 of 40 requests, with 50.00% of prompt tokens, say nothing of their content."
+    for said in (profile_text.render(half), profile_page.render(half, CURVES)):
+        text = " ".join(said.replace("&#39;", "'").split())
+        assert f"Unknown: the log's prompts are partly redacted or not kept: {share}" in text
+        assert f"Said only of the requests whose prompts have text: {share}" in text
+        assert "says nothing of what prompts contain" not in text
+        assert "Profile the requests whose prompts were kept in a log of their own" in text
+    whole = profile_text.render(redacted(0, 40))
+    assert "What breaks sharing" in whole
+    assert "Said only of" not in whole
+    assert "Unknown: the source says nothing of what prompts contain." in profile_text.render(redacted(40, 40))
+
+
+@pytest.mark.parametrize(
+    ("log", "step"),
+    [
+        (
+            b"arrival_s,input_tokens,output_tokens\n0,10,\n5,20,\n6,30,\n",
+            "unmoor decide also needs how long answers were",
+        ),
+        (b"arrival_s,input_tokens,output_tokens\n0,10,1\n5,20,2\n6,30,3\n", "unmoor decide on the same plan weighs it"),
+    ],
+)
+def test_what_is_recommended_next_works_on_this_log(log: bytes, step: str) -> None:
+    traffic = read_traffic(log, where="lengths.csv")
+    # the overlap is stated, as this is about the last step alone
+    report = msgspec.structs.replace(
+        profile_log(traffic, Question()), prefix_overlap=0.5, prefix_overlap_blocks=0.5, meaning=REPORT.meaning
+    )
+    assert next_steps(report)[-1].startswith(step)
+    refused = "also needs" in step
+    if refused:
+        with pytest.raises(TrafficError, match="does not say how long answers were"):
+            workload_of(traffic)
+    else:
+        assert workload_of(traffic).requests
 
 
 def test_what_breaks_sharing_is_said_with_its_place_its_price_and_its_fix() -> None:

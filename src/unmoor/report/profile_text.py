@@ -11,6 +11,7 @@ from unmoor.report.profile_words import (
     asks_words,
     breaker_title,
     breaker_words,
+    breakers_scope,
     expected_words,
     lengths_words,
     next_steps,
@@ -160,6 +161,8 @@ def _breakers(report: TrafficReport) -> list[str]:
     if not (report.breakers_looked_for or report.breakers):
         return []
     lines = ["", heading("What breaks sharing")]
+    if scope := breakers_scope(report):
+        lines += wrapped(scope, "  ")
     if not report.breakers:
         return [*lines, "  nothing found"]
     for found in report.breakers[:_BREAKERS]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from unmoor.core.plural import plural
 from unmoor.traffic.breakers.breaker import Place
+from unmoor.traffic.conversion import FEW_UNKNOWN
 from unmoor.traffic.profile.report import (
     BreakerFound,
     CurvePoint,
@@ -146,7 +147,7 @@ def asks_words(report: TrafficReport) -> list[str]:
 def overlap_sentence(report: TrafficReport) -> str:
     """Prefix overlap in one sentence, with how finely it is known."""
     if report.prefix_overlap is None:
-        return "Unknown: the source says nothing of what prompts contain."
+        return f"Unknown: {partly_hidden(report) or 'the source says nothing of what prompts contain'}."
     blocks = ""
     grain = report.grain
     if grain is not None and grain.tokens > 1:
@@ -158,6 +159,18 @@ def overlap_sentence(report: TrafficReport) -> str:
         f"{percent(report.prefix_overlap)} of prompt tokens repeat the start of an earlier prompt, with an unlimited "
         f"cache{blocks}{within}{room}."
     )
+
+
+def partly_hidden(report: TrafficReport) -> str:
+    """That the prompts of some requests were redacted or not kept, and of how many; empty where not of some."""
+    told = next((caveat.text for caveat in report.caveats if caveat.code == "content_partly_unknown"), "")
+    return f"the log's prompts are partly redacted or not kept: {told.partition(': ')[0]}" if told else ""
+
+
+def breakers_scope(report: TrafficReport) -> str:
+    """Of which prompts the habits that ruin sharing are said, where that is not all; else empty."""
+    hidden = partly_hidden(report)
+    return f"Said only of the requests whose prompts have text: {hidden.partition(': ')[2]}." if hidden else ""
 
 
 def timeline_words(timeline: OverTime) -> str:
@@ -236,13 +249,30 @@ def next_steps(report: TrafficReport) -> list[str]:
     steps += _routing_step(report.replicas)
     if report.grain is not None and report.grain.by == "bytes":
         steps.append("Give --tokenizer, the model's own tokenizer.json or its folder, to count tokens exactly.")
-    if report.prefix_overlap is None:
+    if report.prefix_overlap is None and partly_hidden(report):
+        steps.append("Profile the requests whose prompts were kept in a log of their own, to know their overlap.")
+    elif report.prefix_overlap is None:
         steps.append("Profile a log with prompts, or with hashes of their blocks, to know its overlap.")
     elif report.meaning is None or report.meaning.plan is None:
         steps.append("Give --plan PLAN.toml for the hit rate of each engine on your hardware.")
+    elif lacking := _lacking_to_decide(report):
+        steps.append(lacking)
     else:
         steps.append("unmoor decide on the same plan weighs it with everything else.")
     return steps
+
+
+def _lacking_to_decide(report: TrafficReport) -> str:
+    """What the log lacks for `unmoor decide`, and what works instead; empty where it can be decided on."""
+    if report.duration_s is None:
+        return "To decide, bring a log with times: this one has none, and unmoor decide needs them."
+    known = sum(one.count for one in report.lengths.output_tokens)
+    if report.requests - known > FEW_UNKNOWN * report.requests:
+        return (
+            "unmoor decide also needs how long answers were, which this log does not say: give its plan a gateway's "
+            "log with usage blocks, or state the mean as output_tokens of [traffic.synthetic]."
+        )
+    return ""
 
 
 def _routing_step(rows: Sequence[ReplicaRate]) -> list[str]:

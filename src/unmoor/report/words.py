@@ -73,6 +73,8 @@ def kind_of(figure: Figure) -> str:
 def overlap_words(traffic: TrafficProfile) -> tuple[str, str]:
     """The prefix overlap as a figure and what it is a share of; "unknown" and why where the source does not say."""
     if traffic.prefix_overlap is None:
+        if any(caveat.code == "content_partly_unknown" for caveat in traffic.caveats):
+            return "unknown", "the log's prompts are partly redacted or not kept"
         return "unknown", "the source says nothing of what prompts contain"
     block = traffic.overlap_block_tokens
     exact = "" if block in {None, 1} else f", told apart in blocks of {block} tokens"

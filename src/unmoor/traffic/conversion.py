@@ -15,7 +15,8 @@ from unmoor.core.traffic import Request, Segment, Workload
 from unmoor.traffic.log import UNKNOWN, Features, Grain, Names, Traffic, Whole
 from unmoor.traffic.tree import ROOT, PromptTree, TreeBuilder
 
-_FEW_UNKNOWN = 0.1
+FEW_UNKNOWN = 0.1
+"""Up to this share of requests may have an answer of unknown length, for load and prediction."""
 _HOW_TO_SAY_ANSWERS = (
     "`unmoor profile` reads it as it is; to decide, bring a gateway's log with usage blocks, or state the mean as "
     "output_tokens of [traffic.synthetic]"
@@ -101,7 +102,7 @@ def _check(traffic: Traffic) -> None:
             hint="`unmoor profile` reads it as it is; to load or predict, bring a log with times",
         )
     unknown = np.flatnonzero(traffic.output_tokens == UNKNOWN)
-    if len(unknown) > _FEW_UNKNOWN * len(traffic):
+    if len(unknown) > FEW_UNKNOWN * len(traffic):
         raise TrafficError(
             "the log does not say how long answers were, which this needs",
             where=f"{traffic.source}:{int(traffic.line[unknown[0]])}",
