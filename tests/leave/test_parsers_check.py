@@ -45,9 +45,11 @@ def recorded(name: str, city: str = "Zanzibar") -> list[dict[str, Any]]:
     return [{"id": "1", "type": "function", "function": {"name": name, "arguments": json.dumps({"city": city})}}]
 
 
-def check(home: Path, log: Path, lines: Sequence[dict[str, Any]], *more: str, to: str = "sglang") -> dict[str, Any]:
+def check(
+    home: Path, log: Path, lines: Sequence[dict[str, Any]], *more: str, to: str = "sglang", source: str = "vllm@0.32.0"
+) -> dict[str, Any]:
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    argv = [sys.executable, "-m", "unmoor.cli", "move", "check", "--from", "vllm@0.32.0", "--to", to]
+    argv = [sys.executable, "-m", "unmoor.cli", "move", "check", "--from", source, "--to", to]
     env = {**os.environ, "UNMOOR_HOME": str(home)}
     done = subprocess.run(
         [*argv, "--traffic", str(log), "--json", *more], capture_output=True, text=True, check=False, env=env
@@ -122,7 +124,7 @@ def test_the_engines_own_parsers_find_the_same(
     assert told(report) == expected
     for one in report["findings"]:
         if one["kind"] in KINDS:
-            assert "sglang 0.5.23's parsers" in one["by"]
+            assert one["by"] == "the parsers of vLLM 0.32.0; the parsers of SGLang 0.5.23"
     assert not any("the table answered" in why for why in report["not_looked_at"] if why.startswith("parsers"))
 
 
@@ -148,6 +150,24 @@ def test_a_family_that_the_target_has_no_parser_for_is_told_with_its_requests_al
     lines = [exchange("Yes.", model=LLAMA), exchange("Yes."), exchange("Yes.", model=LLAMA, tools=False)]
     assert told(check(tmp_path, tmp_path / "log.jsonl", lines, to="tensorrt-llm")) == [("UM155", "lost", (1,))]
     assert told(check(tmp_path, tmp_path / "log.jsonl", lines, to="sglang")) == []
+
+
+def test_how_a_model_writes_is_stronger_than_its_name(tmp_path: Path) -> None:
+    lines = [exchange(CALL.replace("get_weather", "secret_tool"), model="hermes-made-of-llama-3.1")]
+    report = check(tmp_path, tmp_path / "log.jsonl", lines)
+    (found,) = [one for one in report["findings"] if one["kind"] == "UM108"]
+    assert "Qwen" in found["seen"]
+    assert "marks in its outputs alone" in found["caveats"][-1]["text"]
+
+
+@pytest.mark.real_engine
+def test_another_version_than_the_one_that_is_meant_is_named(tmp_path: Path) -> None:
+    if parsers_environment("vllm") is None or parsers_environment("sglang") is None:
+        pytest.skip("needs the parsers of vllm and of sglang")
+    home = Path(os.environ["UNMOOR_HOME"])
+    report = check(home, tmp_path / "log.jsonl", ODD[:1], source="vllm@0.33.0")
+    (found,) = [one for one in report["findings"] if one["kind"] == "UM108"]
+    assert found["by"].startswith("the parsers of vLLM 0.32.0 (0.33.0 is meant)")
 
 
 def test_where_nothing_says_the_family_that_is_told_and_nothing_is_guessed(tmp_path: Path) -> None:

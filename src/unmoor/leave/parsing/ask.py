@@ -20,6 +20,7 @@ from unmoor.leave.parsing.choose import MOST_PLAUSIBLE, choose, families, of_fla
 from unmoor.leave.parsing.parsed import Call, Chosen, Names, OutputAnswer, Parsed, ParserAnswers, SaidBy, Told
 from unmoor.leave.parsing.table import by_table
 from unmoor.leave.parsing.written import THINK, THOUGHT, write
+from unmoor.leave.reading.answers import MOST_SAMPLES
 from unmoor.leave.uses import Rows, Sample, Uses
 
 _UNTOLD = frozenset(("no_such_parser", "too_slow", "crashed", "not_asked"))
@@ -60,8 +61,13 @@ class _Side:
         line = self.replies.answers.get(name) if self.replies else None
         toy = self.replies is not None and self.replies.toy_tokenizer
         if self.replies and line and line.get("error") not in _UNTOLD and not (toy and _needs_tokenizer(output)):
-            return Told(_parsed(line), f"{self.replies.engine} {self.replies.version}'s parsers")
+            return Told(_parsed(line), self._by(self.replies.version))
         return Told(by_table(self.surface, names, output.text, output.functions, output.kwargs), TABLE)
+
+    def _by(self, version: str) -> str:
+        """Whose word it is; the version that was asked is named beside the one that serves, where they differ."""
+        asked = f"the parsers of {self.surface.title} {version}"
+        return asked if version == self.surface.version else f"{asked} ({self.surface.version} is meant)"
 
 
 def ask_outputs(
@@ -86,6 +92,8 @@ def ask_outputs(
     for sample in uses.raw_outputs:
         collected.add(sample)
     not_asked = list(collected.left_out())
+    if len(uses.raw_outputs) >= MOST_SAMPLES:
+        not_asked.append(f"parsers: outputs beyond the first {MOST_SAMPLES:,} that parsers have something to do with")
     outputs = {str(at): one for at, one in enumerate(collected.by_key.values())}
     chosen = {one: Rows.union(several) for one, several in collected.chosen.items()}
     if not outputs:
@@ -143,6 +151,9 @@ class _Collector:
             self.chosen.setdefault(one, []).append(Rows([sample.line]))
             if one.source.tool is None and one.source.reasoning is None:
                 continue
+            if sample.reasoning and one.source.reasoning is None:  # so it is of another family
+                self.untold += 1
+                continue
             output = _prepared(sample, one)
             if output is None:
                 self.unwritten += 1
@@ -168,16 +179,20 @@ class _Collector:
             )
 
     def _plausible(self, name: str, text: str) -> tuple[tuple[str, ...], SaidBy]:
-        """The families that could be meant, by the first that says any."""
-        said = of_model(self.model) if self.model else ()
+        """The families that could be meant, by the first that says any.
+
+        How a model writes is stronger than its name: a model trained further may write as another family does.
+        """
+        said, marked = of_model(self.model) if self.model else (), of_marks(text)
         if self.flags is not None and (by_flags := of_flags(self.flags, self.source)):
             both = tuple(one for one in by_flags if one in said or one in of_name(name))
             return both or by_flags, "flags"
         if said:
             return said, "model"
-        if by_name := of_name(name):
-            return by_name, "log"
-        return of_marks(text), "marks"
+        by_name = of_name(name)
+        if both := tuple(one for one in by_name if one in marked):
+            return both, "log"
+        return (marked, "marks") if marked else (by_name, "log")
 
 
 def _prepared(sample: Sample, chosen: Chosen) -> _Output | None:
