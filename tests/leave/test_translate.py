@@ -100,6 +100,30 @@ def test_once_there_and_back_every_further_round_gives_the_same(source: str, tar
     assert tried > 100
 
 
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_the_check_of_fields_and_the_translation_lose_the_same(source: str, target: str) -> None:
+    reader = UseReader()
+    for line, body in enumerate(bodies(), 1):
+        reader.watch(line, Entry(at_s=None, input_tokens=1, output_tokens=None, body=body))
+    here, there = surface(source), surface(target)
+    found: dict[int, set[str]] = {}
+    for one in CHECK.look(Case(uses=reader.uses, source=here, target=there)):
+        for line in one.rows if one.finding.outcome == "lost" else ():
+            found.setdefault(line, set()).update(name.split(".")[1] for name in one.finding.features)
+    for line, body in enumerate(bodies(), 1):
+        endpoint = endpoint_of(body)
+        if endpoint not in here.fields or endpoint not in there.fields:
+            assert line not in found
+            continue
+        lost = {one.field.partition(".")[0] for one in moved(body, source, target).lost}
+        refused_today = {
+            name for name, value in body.items() if name in here.domains and not here.domains[name].takes(value)
+        }
+        assert found.get(line, set()) - lost == set(), body
+        other_scale = {"priority"}  # which a check of its own tells
+        assert lost - found.get(line, set()) <= refused_today | other_scale, body
+
+
 TEXTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 CONTENT: Mapping[str, st.SearchStrategy[Any]] = {
     "json_schema": st.just(SCHEMA),

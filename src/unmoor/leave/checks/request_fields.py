@@ -117,7 +117,8 @@ def _look(case: Case) -> Iterator[Hit]:
                 yield from _known(case, field, concept, rows)
         elif "." not in field.path and not _is_payload(case.source, field.path):
             yield from _plain(case, field)
-        yield from _values(case, field, next(iter(concepts), field.path))
+        if concepts or _has(case.source, field):
+            yield from _values(case, field, next(iter(concepts), field.path))
 
 
 def _fields(case: Case) -> Iterable[_Field]:
