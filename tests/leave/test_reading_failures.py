@@ -14,6 +14,23 @@ from unmoor.traffic.readers import read_traffic
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello there"}], "max_tokens": 5}
 
 
+def refused(message: str) -> dict[str, Any]:
+    """An error as a served vLLM 0.32.0 answered it, on 2026-12-01."""
+    return {"error": {"message": message, "type": "BadRequestError", "param": None, "code": 400}}
+
+
+VLLM_TOO_LONG = refused(
+    "This model's maximum context length is 512 tokens. However, your prompt contains at least 513 input tokens, which "
+    "exceeds this limit even without any output tokens. Please reduce the length of the input prompt. "
+    "(parameter=input_tokens, value=513)"
+)
+VLLM_TOO_MANY = refused(
+    "max_tokens=9999 cannot be greater than max_model_len=512. Please request fewer output tokens. "
+    "(parameter=max_tokens, value=9999)"
+)
+VLLM_SCHEMA = refused("Grammar error: Invalid type: nonsense")
+
+
 def uses_of(*records: dict[str, Any]) -> Uses:
     log = "\n".join(json.dumps(record) for record in records).encode()
     return read_uses(lambda cutter, watch: read_traffic(log, where="log", cutter=cutter, watch=watch))[0]
@@ -30,6 +47,9 @@ def uses_of(*records: dict[str, Any]) -> Uses:
             400,
             "prompt_too_long",
         ),
+        (VLLM_TOO_LONG, {}, "nested", 400, "prompt_too_long"),
+        (VLLM_TOO_MANY, {}, "nested", 400, "max_tokens_over_context"),
+        (VLLM_SCHEMA, {}, "nested", 400, "bad_schema"),
         ({"error": "1 validation error: extra_forbidden"}, {"status": 400}, "text", 400, "unknown_field"),
         (
             {"status_code": 503, "body": {"error": {"message": "The request queue is full."}}},

@@ -17,8 +17,8 @@ GONE = 499
 _FAILED = 400
 _UNKNOWN_MODEL, _WRONG_KEY, _TOO_MANY, _BUSY, _FAULT = 404, 401, 429, 503, 500
 _CASES = (
+    ("max_tokens_over_context", re.compile(r"max_(completion_)?tokens.{0,80}?(too large|cannot be greater)")),
     ("prompt_too_long", re.compile(r"longer than|maximum context|context length|exceed_context_size|context size")),
-    ("max_tokens_over_context", re.compile(r"max_tokens.*too large|max_completion_tokens.*too large")),
     ("unknown_model", re.compile(r"model.*does not exist|model.*not found|NotFoundError")),
     ("queue_full", re.compile(r"queue is full|currently busy|too many requests", re.IGNORECASE)),
     ("bad_schema", re.compile(r"grammar error|json_schema|invalid schema|failed to parse grammar", re.IGNORECASE)),
