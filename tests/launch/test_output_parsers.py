@@ -123,6 +123,18 @@ def test_a_models_own_tokenizer_may_lack_what_a_parser_needs(tmp_path: Path) -> 
     assert replies.answers["a"] == {"id": "a", "error": "RuntimeError"}
 
 
+@pytest.mark.real_engine
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_a_folder_whose_tokenizer_does_not_load_gets_a_toy_which_is_told(engine: str, tmp_path: Path) -> None:
+    if parsers_environment(engine) is None:
+        pytest.skip(f"needs the parsers of {engine}")
+    (tmp_path / "tokenizer.json").write_text("{")
+    replies = ask_parsers(engine, [question("a", "hermes")], tokenizer=tmp_path)
+    assert replies is not None
+    assert replies.toy_tokenizer
+    assert replies.answers["a"]["calls"] == [{"name": "get_weather", "arguments": '{"city": "Rome"}'}]
+
+
 def test_an_engine_that_is_not_here_has_no_answers() -> None:
     assert ask_parsers("no-such-engine", [question("a", "hermes")]) is None
 

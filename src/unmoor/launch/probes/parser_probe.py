@@ -96,10 +96,15 @@ def toy_tokenizer(marks: Sequence[str]) -> Any:
     return fast
 
 
-def model_tokenizer(folder: str) -> Any:
-    """The tokenizer in `folder`, without running any code of the folder's."""
-    auto = importlib.import_module("transformers").AutoTokenizer
-    return auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+def model_tokenizer(folder: str | None) -> Any:
+    """The tokenizer in `folder`, without running any code of the folder's; None where it does not load here."""
+    if folder is None or importlib.util.find_spec("transformers") is None:
+        return None
+    try:
+        auto = importlib.import_module("transformers").AutoTokenizer
+        return auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception:  # noqa: BLE001 - whatever is wrong with the folder, a toy stands in, which is told
+        return None
 
 
 class Composed:
@@ -112,7 +117,9 @@ class Composed:
         self._manager = find_class(package, "ParserManager")
         self._request = find_class(package, "ChatCompletionRequest", within="entrypoints")
         folders = [_folder(package) / name for name in ("tool_parsers", "reasoning", "parser")]
-        self._tokenizer = model_tokenizer(tokenizer) if tokenizer else toy_tokenizer(marks_in(folders))
+        own = model_tokenizer(tokenizer)
+        self.toy = own is None
+        self._tokenizer = toy_tokenizer(marks_in(folders)) if own is None else own
 
     def parse(self, item: Item) -> Item:
         """What clients would get."""
@@ -145,6 +152,8 @@ class Detectors:
     """Engines that first part the thinking from the rest, then look for calls in the rest."""
 
     def __init__(self, package: str, tokenizer: str | None, template: str | None) -> None:
+        self._tokenizer = model_tokenizer(tokenizer)
+        self.toy = self._tokenizer is None
         _without_package_code(package)
         self._calls = find_class(package, "FunctionCallParser", within="srt/function_call")
         self._reasoning = find_class(package, "ReasoningParser", within="srt/parser")
@@ -153,7 +162,6 @@ class Detectors:
             "tool": sorted(self._calls.ToolCallParserEnum),
             "reasoning": sorted(self._reasoning.DetectorMap),
         }
-        self._tokenizer = model_tokenizer(tokenizer) if tokenizer else None
         self._forced, self._config = False, None
         if template:
             sys.meta_path.insert(0, _NotNeeded(f"{package}.srt.arg_groups"))  # how a server is started; it needs torch
@@ -289,7 +297,7 @@ def main() -> int:
     except Exception as error:  # noqa: BLE001 - whatever keeps them from loading, they are not here
         _tell(out, {"package": package, "version": None, "error": type(error).__name__})
         return 0
-    _tell(out, {**told, "tokenizer": "model" if head["tokenizer"] else "toy"})
+    _tell(out, {**told, "tokenizer": "toy" if parsers.toy else "model"})
     for answer in ask(items, parsers, head["item_s"], head["budget_s"]):
         _tell(out, answer)
     return 0

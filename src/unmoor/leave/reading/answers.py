@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from unmoor.leave.reading.values import LIST, NUMBER, OBJECT, TEXT, word
 from unmoor.leave.uses import Sample, Use, Uses
 
@@ -95,8 +97,8 @@ def _calls(several: object) -> Iterator[tuple[str, str]]:
     for call in _objects(several):
         function = call.get("function")
         if isinstance(function, dict) and isinstance(name := function.get("name"), str):
-            arguments = function.get("arguments")
-            yield name, arguments if isinstance(arguments, str) else "{}"
+            told = function.get("arguments")
+            yield name, told if isinstance(told, str) else msgspec.json.encode(told or {}).decode()
 
 
 def _flat(content: object) -> bool:
