@@ -122,7 +122,7 @@ def test_kernels_of_one_type_beside_a_model_of_another_are_one_statement(tmp_pat
     (flag, *_) = surface(engine).flags["dtype"].names
     assert (code, verdict["loads"]) == (0, "fallback")
     (note,) = verdict["notes"]
-    assert note.endswith(f"float16 alone, and the model is bfloat16: start it with {flag} float16")
+    assert note.endswith(f"float16 alone, and the model is bfloat16, which is an error: start it with {flag} float16")
     assert f"start it with {flag} float16; to be native" in spaced(called(root, "--engine", engine).stdout)
     (variant,) = (one for one in found["findings"] if one["kind"] == "UM115")
     assert variant["fix"].startswith(f"Start it with {flag} float16")

@@ -13,7 +13,7 @@ from made_weights import LLAMA, write_model
 from unmoor.core.errors import UsageError
 from unmoor.engines.surface.concepts import ADAPTER, CHECKPOINT, HARDWARE
 from unmoor.engines.surface.load import known_surfaces, surface
-from unmoor.engines.surface.surface import Source, Support, Surface, Trait
+from unmoor.engines.surface.surface import Flag, Source, Support, Surface, Trait
 from unmoor.leave.checkpoint.checkpoint import Checkpoint, Quantisation
 from unmoor.leave.checkpoint.devices import hardware_kind
 from unmoor.leave.checkpoint.read import read_checkpoint
@@ -121,6 +121,36 @@ def test_variant_findings_fire_where_the_target_differs_and_only_there() -> None
     assert not list(variant_hits(asymmetric, None, varies, ["nvidia_hopper"]))
     (hit,) = variant_hits(asymmetric, None, varies)
     assert hit.finding.seen == "GPTQ with zero points on Varies: varies on x86-64 CPU."
+
+
+@pytest.mark.parametrize(
+    ("dtype", "names", "loads", "note"),
+    [
+        (
+            "bfloat16",
+            ("--type",),
+            "fallback",
+            "slow, and the model is bfloat16, which is an error: start it with --type float16",
+        ),
+        ("bfloat16", (), "refused", "slow, and the model is bfloat16, which is an error"),
+        ("float16", ("--type",), "fallback", "slow"),
+        ("", ("--type",), "fallback", "slow"),
+    ],
+)
+def test_kernels_of_one_type_beside_a_model_of_another(
+    dtype: str, names: tuple[str, ...], loads: str, note: str
+) -> None:
+    slow = Support(value="fallback", source="code", note="slow", only_dtype="float16")
+    fast = Support(value="native", source="code", note="fast")
+    of = msgspec.structs.replace(
+        engine("e", gptq_int4={"nvidia_hopper": "native"}),
+        flags={"dtype": Flag(names=names, source="code")},
+    )
+    table = {"gptq_asymmetric": {"nvidia_hopper": slow}, "gptq_bfloat16": {"nvidia_hopper": fast}}
+    of = msgspec.structs.replace(of, checkpoint={**of.checkpoint, **table})
+    (found,) = verdicts(model("gptq_int4", quantisation={"sym": False}, dtype=dtype), of, ["nvidia_hopper"])
+    assert (found.loads, found.notes) == (loads, (f"GPTQ with zero points: {note}",))
+    assert found.without == ("gptq_asymmetric",)
 
 
 def test_a_variant_of_which_nothing_is_known_is_said_and_changes_nothing() -> None:

@@ -139,7 +139,7 @@ def variants_on(checkpoint: Checkpoint, surface: Surface, hardware: str) -> dict
     """
     found = {key: surface.checkpoint.get(key, {}).get(hardware) for key in variants(checkpoint)}
     bound = {key: one for key, one in found.items() if one is not None and one.only_dtype not in {"", checkpoint.dtype}}
-    if not bound:
+    if not bound or not checkpoint.dtype:
         return found
     by_type = f"_{checkpoint.dtype}"
     if any(not key.endswith(by_type) for key in bound):
@@ -151,12 +151,12 @@ def variants_on(checkpoint: Checkpoint, surface: Surface, hardware: str) -> dict
 def _started_in(support: Support, surface: Surface, dtype: str) -> Support:
     """The same for a model of `dtype`: a fallback where the engine can be told the type, else an error."""
     flag = surface.flags.get("dtype")
-    can_be_told = flag is not None and bool(flag.names)
-    how = f"{START}{flag.names[0]} {support.only_dtype}" if flag is not None and can_be_told else "refused"
+    option = flag.names[0] if flag is not None and flag.names else ""
+    how = f": {START}{option} {support.only_dtype}" if option else ""
     return msgspec.structs.replace(
         support,
-        value="fallback" if can_be_told else "refused",
-        note=f"{support.note}, and the model is {shown(dtype)}: {how}",
+        value="fallback" if option else "refused",
+        note=f"{support.note}, and the model is {shown(dtype)}, which is an error{how}",
     )
 
 
