@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_measured_run import PLAN as MEASURED_PLAN
+from test_measured_run import a_run, alike
 
 from unmoor.leave.exit_plan.exit_plan import ExitPlan
 
@@ -159,6 +161,25 @@ def test_the_plans_own_model_is_found_from_its_folder(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert found["places"][0] == {"what": "model", "where": "${WEIGHTS:-elsewhere}", "seen": "there"}
     assert found["weights"]["files"][0]["name"] == "model.safetensors"
+
+
+def test_a_bake_off_is_a_load_test_and_one_cut_short_no_tuning(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(MEASURED_PLAN)
+    found = as_json(tmp_path / "plan.toml", "--run", a_run(tmp_path / "run", alike, finished=False))
+    steps = {step["asked"].partition(" ")[0]: step for check in found["checks"] for step in check["steps"]}
+    assert (steps["Run"]["done"], steps["Run"]["known_by"]) == (True, "seen")
+    assert (steps["Tune"]["done"], steps["Tune"]["known_by"]) == (False, "")
+    assert "what the bake-off measured" in found["decision_rests_on"]
+
+
+def test_no_secret_of_a_start_file_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "start.sh").write_text("HF_TOKEN=hf_quokkaquokka vllm serve /m --api-key sk-quokka\n")
+    sglang = '\n[[candidates]]\nengine = "sglang"\n[exit]\nserves = "vllm"\nstart = "start.sh"\n'
+    (tmp_path / "plan.toml").write_text(LOCAL.read_text() + sglang)
+    page = tmp_path / "page.html"
+    shown = document(tmp_path / "plan.toml", "--html", page) + document(tmp_path / "plan.toml", "--json")
+    assert "A start of sglang that says the same" in shown
+    assert "quokka" not in shown + page.read_text()
 
 
 def test_what_has_gone_stale_by_a_later_day_is_told() -> None:

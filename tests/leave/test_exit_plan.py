@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import date
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from made_exit_plan import FACTS, FAR, NEAR, PLAN, TODAY, Made, fact, made, surface
 
 from unmoor.choose.decide import MeasuredCandidate
+from unmoor.choose.rank import UNTUNED
 from unmoor.core.decision import GateResult
+from unmoor.core.evidence import Caveat
 from unmoor.leave.checkpoint.checkpoint import Checkpoint, Quantisation
 from unmoor.leave.exit_plan.exit_plan import Check, ExitPlan, Step, WeightFile, Weights
 from unmoor.leave.exit_plan.hardware import scheme_of
@@ -275,6 +278,9 @@ def test_a_bake_off_of_every_candidate_is_a_load_test_and_tuning() -> None:
     plan = made(Made(measured=both))
     assert step(plan, "Run a load test").known_by == "seen"
     assert step(plan, "Tune every candidate").done
+    doubt = Caveat(code=UNTUNED, text="Defaults alone.")
+    lazy = (both[0], dataclasses.replace(both[1], caveats=(doubt,)))
+    assert not step(made(Made(measured=lazy)), "Tune every candidate").done
     one = step(made(Made(measured=both[:1])), "Tune every candidate")
     assert (one.done, one.said) == (False, "a bake-off tried settings of near, and not of far")
 

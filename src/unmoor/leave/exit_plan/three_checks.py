@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from unmoor.choose.decide import Measured
+from unmoor.choose.rank import UNTUNED
 from unmoor.core.plan import DoneStep, Plan
 from unmoor.core.plural import plural
 from unmoor.core.traffic import TrafficProfile
@@ -118,14 +119,14 @@ def _overlap(known: Known) -> Step:
 
 
 def _tuned(known: Known, asked: str) -> Step | None:
-    """What a bake-off says of tuning: done only where it measured every candidate that is not optional."""
-    measured = {one.engine for one in known.measured or ()}
-    if not measured:
+    """What a bake-off says of tuning: done only where it tuned every candidate that is not optional."""
+    if not known.measured:
         return None
-    untried = [one.engine for one in known.plan.candidates if one.engine not in measured and not one.optional]
-    said = f"a bake-off tried settings of {', '.join(sorted(measured))}"
-    if untried:
-        return Step(asked=asked, done=False, said=f"{said}, and not of {', '.join(untried)}")
+    tuned = {one.engine for one in known.measured if all(caveat.code != UNTUNED for caveat in one.caveats)}
+    lacking = [one.engine for one in known.plan.candidates if one.engine not in tuned and not one.optional]
+    said = f"a bake-off tried settings of {', '.join(sorted(tuned)) or 'none'}"
+    if lacking:
+        return Step(asked=asked, done=False, said=f"{said}, and not of {', '.join(lacking)}")
     return Step(asked=asked, done=True, said=said, known_by="seen")
 
 
