@@ -244,6 +244,9 @@ EXAMPLES = (
     Example("UM129", "vllm", "llama-cpp", "translated", [audio(**WAV)], [audio(type="text", text="hear")]),
     Example("UM129", "vllm", "llama-cpp", "translated", [chat(messages=LAST)], [chat(messages=[USER])]),
     Example("UM129", "vllm", "sglang", "lost", [chat(messages=LAST)], [chat(messages=LAST, **GOES_ON)]),
+    Example(
+        "UM129", "vllm", "llama-cpp", "translated", [chat(messages=LAST, **GOES_ON)], [chat(messages=[*LAST, USER])]
+    ),
     Example("UM129", "vllm", "sglang", "translated", [chat(messages=THOUGHT)], [chat(messages=[USER, USER])]),
     Example(
         "UM129",

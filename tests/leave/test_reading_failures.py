@@ -28,6 +28,16 @@ VLLM_TOO_MANY = refused(
     "max_tokens=9999 cannot be greater than max_model_len=512. Please request fewer output tokens. "
     "(parameter=max_tokens, value=9999)"
 )
+LLAMA_TOO_LONG = {
+    "error": {
+        "code": 400,
+        "message": "request (1801 tokens) exceeds the available context size (512 tokens), try increasing it",
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": 1801,
+        "n_ctx": 512,
+    }
+}
+"""As a served llama.cpp b11434 answered it, on 2026-12-01."""
 VLLM_SCHEMA = refused("Grammar error: Invalid type: nonsense")
 
 
@@ -50,6 +60,7 @@ def uses_of(*records: dict[str, Any]) -> Uses:
         (VLLM_TOO_LONG, {}, "nested", 400, "prompt_too_long"),
         (VLLM_TOO_MANY, {}, "nested", 400, "max_tokens_over_context"),
         (VLLM_SCHEMA, {}, "nested", 400, "bad_schema"),
+        (LLAMA_TOO_LONG, {}, "nested", 400, "prompt_too_long"),
         ({"error": "1 validation error: extra_forbidden"}, {"status": 400}, "text", 400, "unknown_field"),
         (
             {"status_code": 503, "body": {"error": {"message": "The request queue is full."}}},

@@ -97,6 +97,7 @@ TRAITS: Mapping[str, str] = {
     "eos_from": "files whose eos_token_id end an answer, parted by commas: config.json, generation_config.json, ...",
     "bos_on_completions": "whether a prompt given as text gets a BOS more: yes, no",
     "assistant_last": "a last message of the assistant, without continue_final_message: answered, as_user, continued",
+    "continued_answer": "an answer that goes on from the last message: rest, or whole (with that message before it)",
     "developer_role": "messages of a developer: as_is (the template must know the role), system",
     "content_parts": "types of parts that a message's content may have, parted by commas",
     "reasoning_in_messages": "under which names earlier thinking is read: reasoning, reasoning_content, both, none",

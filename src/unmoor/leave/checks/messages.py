@@ -46,6 +46,7 @@ def _look(case: Case) -> Iterator[Hit]:
     yield from _developer(case)
     yield from _earlier_thinking(case)
     yield from _last(case)
+    yield from _continued(case)
 
 
 def _parts(case: Case) -> Iterator[Hit]:
@@ -153,6 +154,27 @@ def _last(case: Case) -> Iterator[Hit]:
         else f"Start {both.target.title} with {both.there.flag}."
         if mended
         else "End with a message of the user.",
+        sources=both.sources,
+    )
+
+
+def _continued(case: Case) -> Iterator[Hit]:
+    """Answers that go on from the last message: with that message before them, or without."""
+    rows = case.uses.which("continue_final_message", *_ON)
+    about = "answers that go on from the last message"
+    if not rows or (both := sides(case, "continued_answer", about)) is None or not both.differ:
+        return
+    whole = both.there.value == "whole"
+    yield hit(
+        PARTS,
+        "translated",
+        "warning",
+        features=["chat.continue_final_message"],
+        rows=rows,
+        seen=f"The answer of {both.target.title} "
+        + ("begins with the message that it goes on from" if whole else "has what follows that message alone")
+        + f"{said(both.there)}.",
+        fix="Take the message's text off the beginning." if whole else "Put the message's text before it.",
         sources=both.sources,
     )
 

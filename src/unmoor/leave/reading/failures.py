@@ -21,7 +21,12 @@ _CASES = (
     ("prompt_too_long", re.compile(r"longer than|maximum context|context length|exceed_context_size|context size")),
     ("unknown_model", re.compile(r"model.*does not exist|model.*not found|NotFoundError")),
     ("queue_full", re.compile(r"queue is full|currently busy|too many requests", re.IGNORECASE)),
-    ("bad_schema", re.compile(r"grammar error|json_schema|invalid schema|failed to parse grammar", re.IGNORECASE)),
+    (
+        "bad_schema",
+        re.compile(
+            r"grammar error|json_schema|JSON schema error|invalid schema|failed to parse grammar", re.IGNORECASE
+        ),
+    ),
     ("bad_key", re.compile(r"Unauthorized|authentication_error|invalid api key", re.IGNORECASE)),
     ("unknown_field", re.compile(r"extra_forbidden|Extra inputs are not permitted")),
 )
