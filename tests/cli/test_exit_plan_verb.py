@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def unmoor(*args: str | Path, cwd: Path | None = None, **more: str) -> subproces
     )  # fmt: skip
 
 
+@cache
 def document(*args: str | Path) -> str:
     done = unmoor("exit-plan", *args, *AS_OF)
     assert done.returncode == 0, done.stderr
