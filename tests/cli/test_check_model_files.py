@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from unmoor.engines.surface.load import known_surfaces, surface
+from unmoor.leave.checkpoint.read import read_checkpoint
+from unmoor.leave.checkpoint.weight_hashes import with_weight_hashes
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "bfloat16"}
 
@@ -142,3 +144,17 @@ def test_a_file_that_cannot_be_hashed_is_a_finding_and_the_rest_is_told(tmp_path
     assert "model.safetensors" in found["checkpoint"]["hashes"]
     assert any("z.safetensors: was not hashed" in one["seen"] for one in found["findings"])
     assert "Traceback" not in done.stderr
+
+
+def test_how_far_a_long_file_is_is_told_while_it_is_hashed(tmp_path: Path) -> None:
+    path = tmp_path / "long.gguf"
+    with path.open("wb") as file:
+        file.truncate(20 << 20)
+    said: list[str] = []
+    found = with_weight_hashes(read_checkpoint(path), path, said.append, told_every_bytes=8 << 20)
+    assert said == [
+        "hashing 1 of 1: long.gguf (0.02 GB)",
+        "hashed 0.01 of 0.02 GB",
+        "hashed 0.02 of 0.02 GB",
+    ]
+    assert found.hashes == {"long.gguf": hashlib.sha256(bytes(20 << 20)).hexdigest()}

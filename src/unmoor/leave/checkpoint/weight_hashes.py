@@ -18,16 +18,21 @@ _WEIGHTS = (".safetensors", ".gguf")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}(?=\.\w+$)")
 _GB = 1e9
 _PIECE_BYTES = 4 << 20
+TOLD_EVERY_BYTES = 8_000_000_000
+"""So often it is said how far a file is: every few seconds, as disks and SHA-256 go."""
 
 
-def with_weight_hashes(checkpoint: Checkpoint, path: Path, say: Callable[[str], None]) -> Checkpoint:
+def with_weight_hashes(
+    checkpoint: Checkpoint, path: Path, say: Callable[[str], None], *, told_every_bytes: int = TOLD_EVERY_BYTES
+) -> Checkpoint:
     """The checkpoint that was read at `path`, with the hashes of its files of weights among `hashes`.
 
-    Every byte is read; `say` is told of each file before it is. One that cannot be read to its end is a problem.
+    Every byte is read; `say` is told of each file before it is, and of how far a long one is. One that cannot be read
+    to its end is a problem.
     """
     folder = list_folder(path if path.is_dir() else path.parent)
     told = {problem.file for problem in checkpoint.problems if problem.fatal}
-    hashes, unread = _hashed(folder, weight_files(folder, path), say)
+    hashes, unread = _hashed(folder, weight_files(folder, path), say, told_every_bytes)
     problems = [problem for problem in unread if problem.file not in told]
     return msgspec.structs.replace(
         checkpoint,
@@ -45,7 +50,7 @@ def weight_files(folder: ModelFolder, path: Path) -> list[str]:
 
 
 def _hashed(
-    folder: ModelFolder, names: Sequence[str], say: Callable[[str], None]
+    folder: ModelFolder, names: Sequence[str], say: Callable[[str], None], told_every_bytes: int
 ) -> tuple[dict[str, str], Iterable[Problem]]:
     hashes: dict[str, str] = {}
     problems: list[Problem] = []
@@ -54,7 +59,7 @@ def _hashed(
             file, size = open_regular(folder.path(name), name)
             with file:
                 say(f"hashing {number} of {len(names)}: {name} ({size / _GB:,.2f} GB)")
-                hashes[name] = _sha256(file)
+                hashes[name] = _sha256(file, size, say, told_every_bytes)
         except BrokenFileError as error:
             problems.append(_unhashed(name, error.problem.seen or error.problem.what))
         except OSError as failure:
@@ -62,10 +67,15 @@ def _hashed(
     return hashes, problems
 
 
-def _sha256(file: BinaryIO) -> str:
+def _sha256(file: BinaryIO, size: int, say: Callable[[str], None], told_every_bytes: int) -> str:
     sha256 = hashlib.sha256()
+    done = told = 0
     while piece := file.read(_PIECE_BYTES):
         sha256.update(piece)
+        done += len(piece)
+        if done - told >= told_every_bytes and done < size:
+            told = done
+            say(f"hashed {done / _GB:,.2f} of {size / _GB:,.2f} GB")
     return sha256.hexdigest()
 
 
