@@ -14,10 +14,11 @@ from unmoor.choose.decide import MeasuredCandidate
 from unmoor.choose.rank import UNTUNED
 from unmoor.core.decision import GateResult
 from unmoor.core.evidence import Caveat
+from unmoor.core.plan import ExitTable
 from unmoor.leave.checkpoint.checkpoint import Checkpoint, Quantisation
 from unmoor.leave.exit_plan.exit_plan import Check, ExitPlan, Step, WeightFile, Weights
 from unmoor.leave.exit_plan.hardware import scheme_of
-from unmoor.leave.exit_plan.places import OUTSIDE
+from unmoor.leave.exit_plan.places import OUTSIDE, places
 
 ALL_PLACES = '[exit]\nmodel = "m"\nevals = "evals"\nrouting = "routing"\nmetering = "metering"\n'
 
@@ -70,6 +71,16 @@ def test_words_are_no_path_and_what_begins_like_one_is(tmp_path: Path) -> None:
     assert seen == {"model": "not recorded", "evals": "not looked at", "routing": "missing", "metering": "not recorded"}
     said = step(plan, "Keep weights").said
     assert said == "not recorded: weights, metering; not at the place that the plan records: routing"
+
+
+@pytest.mark.parametrize("words", ["the box for $5 a month", "https://x.example/$TEAM", "a" * 5000])
+def test_words_are_not_taken_for_a_path_that_cannot_be(words: str) -> None:
+    def resolve(written: str, key: str) -> Path:
+        assert "$" not in written, f"{key} was expanded"
+        return Path(written)
+
+    kept = places(ExitTable(evals=words), resolve)
+    assert next(place.seen for place in kept if place.what == "evals") == "not looked at"
 
 
 @pytest.mark.parametrize(
@@ -340,3 +351,15 @@ def test_the_letter_says_where_no_fact_is_at_hand() -> None:
 def test_it_is_made_of_what_is_passed_in_alone() -> None:
     assert made(Made()) == made(Made())
     assert made(Made()).made_on == TODAY
+
+
+def test_a_password_in_an_address_is_left_out_wherever_an_address_may_stand() -> None:
+    where = '"https://me:quokka@ledger.example.org"'
+    table = (
+        f"[exit]\nevals = {where}\nrouting = {where}\nmetering = {where}\norchestration = {where}\n"
+        f'[[exit.rehearsals]]\nto = "far"\non = 2026-11-12\noutcome = "fine"\nwhere = {where}\n'
+        f"[exit.done]\nroadmap = {{ on = 2026-11-12, where = {where} }}\n"
+    )
+    told = msgspec.json.encode(made(Made(exit_table=table))).decode()
+    assert "quokka" not in told
+    assert told.count("ledger.example.org") >= 6

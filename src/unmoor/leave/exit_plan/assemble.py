@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+import msgspec
+
 from unmoor.choose.decide import Measured
 from unmoor.choose.facts import Facts, PriceBook
 from unmoor.core.decision import CandidateReport, Decision
-from unmoor.core.plan import CandidatePlan, Plan
+from unmoor.core.plan import CandidatePlan, Plan, RehearsedMove
 from unmoor.core.plural import plural
 from unmoor.engines.surface.surface import Surface
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
@@ -22,6 +24,7 @@ from unmoor.leave.exit_plan.hardware import hardware_kinds, of_the_word, scheme_
 from unmoor.leave.exit_plan.letter import letter
 from unmoor.leave.exit_plan.sides import side_of
 from unmoor.leave.exit_plan.three_checks import Known, three_checks
+from unmoor.leave.starting.secrets import hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,7 @@ def make_exit_plan(plan: Plan, found: Found, facts: Facts, prices: PriceBook, *,
         moves=tuple(found.moves),
         engine_only=engine_only(sides.surface, sides.others, sides.settings.settings),
         hardware_kinds=kinds,
-        rehearsals=tuple(sorted((one for one in plan.exit.rehearsals if one.on <= today), key=lambda one: one.on)),
+        rehearsals=_rehearsed(plan, today),
         risks=open_risks,
         goes_stale=stale,
         checks=three_checks(known),
@@ -160,6 +163,12 @@ def make_exit_plan(plan: Plan, found: Found, facts: Facts, prices: PriceBook, *,
             way_out_named=plan.exit.leave_to is not None,
         ),
     )
+
+
+def _rehearsed(plan: Plan, today: date) -> tuple[RehearsedMove, ...]:
+    """Those whose day has come, the earliest first."""
+    past = sorted((one for one in plan.exit.rehearsals if one.on <= today), key=lambda one: one.on)
+    return tuple(msgspec.structs.replace(one, where=hidden("", one.where)) for one in past)
 
 
 def _risk_of(side: Side) -> str:

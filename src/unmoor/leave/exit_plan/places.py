@@ -7,6 +7,7 @@ from pathlib import Path
 
 from unmoor.core.plan import ExitTable
 from unmoor.leave.exit_plan.exit_plan import Place, Seen
+from unmoor.leave.starting.secrets import hidden
 
 _WORDS = ("evals", "routing", "metering", "orchestration")
 OUTSIDE = ("model", "evals", "routing", "metering")
@@ -32,7 +33,10 @@ def title_of(key: str) -> str:
 
 
 def places(table: ExitTable, resolve: Callable[[str, str], Path]) -> tuple[Place, ...]:
-    """Every place that the plan can record, in the order of importance; `resolve` makes a path of its text and key."""
+    """Every place that the plan can record, in the order of importance; `resolve` makes a path of its text and key.
+
+    What looks like a password or a token in an address is left out.
+    """
     keys = (*OUTSIDE, "orchestration", "start", "adapters", "schemas")
     found = [_place(key, getattr(table, key), resolve) for key in keys]
     dashboards = [_place("dashboards", path, resolve) for path in table.dashboards]
@@ -40,19 +44,19 @@ def places(table: ExitTable, resolve: Callable[[str, str], Path]) -> tuple[Place
 
 
 def _place(key: str, written: str | None, resolve: Callable[[str, str], Path]) -> Place:
-    return Place(what=key, where=written, seen=_seen(key, written, resolve))
+    where = None if written is None else hidden("", written)
+    return Place(what=key, where=where, seen=_seen(key, written, resolve))
 
 
 def _seen(key: str, written: str | None, resolve: Callable[[str, str], Path]) -> Seen:
     """Words and addresses are not looked at; a text that begins like a path, or is one here, is."""
     if written is None:
         return "not recorded"
-    if key in _WORDS and "://" in written:
-        return "not looked at"
-    there = _exists(resolve(written, key))
-    if there:
-        return "there"
     is_path = key not in _WORDS or written.startswith(_LOOKS_LIKE_A_PATH)
+    if not is_path and ("://" in written or "$" in written):
+        return "not looked at"
+    if _exists(resolve(written, key)):
+        return "there"
     return "missing" if is_path else "not looked at"
 
 

@@ -17,6 +17,7 @@ from unmoor.core.plural import plural
 from unmoor.core.traffic import TrafficProfile
 from unmoor.leave.exit_plan.exit_plan import Check, Place, Side, Step, Weights
 from unmoor.leave.exit_plan.places import OUTSIDE, title_of
+from unmoor.leave.starting.secrets import hidden
 
 NOT_RECORDED = "not recorded"
 _TUNED_KNOBS = ("max_running", "max_batch_tokens", "tp")
@@ -94,7 +95,7 @@ def _recorded(asked: str, step: DoneStep | None, today: date) -> Step:
         return Step(asked=asked, done=False, said=NOT_RECORDED)
     if step.on > today:
         return Step(asked=asked, done=False, said=f"recorded for {step.on.isoformat()}, which is yet to come")
-    return Step(asked=asked, done=True, said=f"{step.on.isoformat()}: {step.where}", known_by="plan")
+    return Step(asked=asked, done=True, said=f"{step.on.isoformat()}: {hidden('', step.where)}", known_by="plan")
 
 
 def _measured(known: Known, asked: str) -> Step | None:
@@ -156,7 +157,7 @@ def _outside(places: Sequence[Place]) -> Step:
 
 def _replaceable(plan: Plan, today: date) -> Step:
     asked = "Confirm that the orchestration layer treats the engine as replaceable"
-    layer = plan.exit.orchestration
+    layer = None if plan.exit.orchestration is None else hidden("", plan.exit.orchestration)
     rehearsed = [one for one in plan.exit.rehearsals if one.on <= today]
     if layer is None:
         return Step(asked=asked, done=False, said=f"the orchestration layer is {NOT_RECORDED}")
