@@ -302,9 +302,7 @@ def _caveats(case: Case, difference: _Difference) -> Iterator[Caveat]:
         yield Caveat(code="output_rebuilt", text=text)
     toy = case.outputs.toy if case.outputs else ()
     if toy and difference.by != TABLE:
-        text = (
-            f"The parsers of {' and '.join(toy)} had a toy tokenizer behind them; --model DIR brings the model's own."
-        )
+        text = f"The parsers of {' and '.join(toy)} had a toy tokenizer behind them, and not the model's own."
         yield Caveat(code="toy_tokenizer", text=text)
     yield from _assumed(difference.chosen)
 
