@@ -90,7 +90,7 @@ _FATES = {
     "calls appear": _Fate(
         "translated",
         "warning",
-        "{target} finds tool calls in what {source} leaves as text",
+        "{target} finds tool calls where {source} finds none",
         "Let clients take tool calls there.",
     ),
     "text beside calls": _Fate("lost", "warning", "{target} gives another text beside the same tool calls"),
