@@ -44,8 +44,8 @@ CANDIDATE = {
     "headroom": (dict, type(None)), "leaving": (list,), "paired": (list,),
 }  # fmt: skip
 VERDICT = {
-    "pick": MAYBE_TEXT, "pick_version": MAYBE_TEXT, "sentence": TEXT, "decided_by": TEXT, "against": TEXT, "risk": TEXT, "not_for": TEXT,
-    "tie": (bool,),
+    "pick": MAYBE_TEXT, "pick_version": MAYBE_TEXT, "sentence": TEXT, "decided_by": TEXT, "against": TEXT, "risk": TEXT,
+    "not_for": TEXT, "tie": (bool,),
 }  # fmt: skip
 WHOLE = {
     "plan": TEXT, "made_on": TEXT, "slo": TEXT, "hardware": TEXT, "model": TEXT, "traffic": (dict,),
