@@ -85,6 +85,15 @@ def test_to_the_same_engine_nothing_changes(engine: str) -> None:
         assert moved(body, engine, engine) == Translated(body=body)
 
 
+def test_between_versions_only_what_changed_is_touched() -> None:
+    for body in bodies():
+        for source, target in itertools.permutations(("vllm@0.32.0", "vllm@0.33.0")):
+            told = moved(body, source, target)
+            lost = {one.field for one in told.lost}
+            assert told.body == {name: value for name, value in body.items() if name not in lost}
+            assert not any(surface(source).domains[name].takes(body[name]) for name in lost)  # refused today as well
+
+
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_once_there_and_back_every_further_round_gives_the_same(source: str, target: str) -> None:
     tried = 0

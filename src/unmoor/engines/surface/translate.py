@@ -29,6 +29,7 @@ WITHOUT_EFFECT = frozenset(("user", "store", "metadata", "service_tier"))
 """Engines take these for OpenAI's sake, and do nothing with them."""
 
 _NOTHING = (None, {"type": "text"})
+_NEVER_TOUCHED = frozenset(("messages", "prompt", "input", "tools"))
 _MARKED_ADAPTER = "<adapter>"
 _NAMED_SCHEMA = "json_schema.schema"
 _SCHEMA_NAME = "answer"
@@ -57,7 +58,7 @@ class Lost(NamedTuple):
 
 
 class Translated(msgspec.Struct, frozen=True, kw_only=True):
-    """A body for the target. The one that was given is left as it is.
+    """A body for the target. The one that was given is left as it is; messages, prompts and tools are shared with it.
 
     `rules` says what was done, without anybody's text. `lost` are fields that had an effect on the source and are not
     in `body`; `dropped` are fields left out that had none.
@@ -147,7 +148,7 @@ class _Translation:
     ) -> None:
         self._given, self._source, self._target = body, source, target
         self._endpoint, self._served = endpoint, served
-        self._out: Tree = deepcopy(dict(body))
+        self._out: Tree = {name: value if name in _NEVER_TOUCHED else deepcopy(value) for name, value in body.items()}
         self._rules: list[str] = []
         self._lost: list[Lost] = []
         self._dropped: list[str] = []
