@@ -371,7 +371,7 @@ class _Translation:
             value = at(self._out, path)
             if value is not None and not isinstance(value, dict | list) and not domain.takes(value):
                 self._value(path, value, domain, self._source.domains.get(concept))
-        if self._target.traits and self._refuses_stream_options() and "stream_options" in self._out:
+        if "stream_options" in self._out and self._refuses_stream_options():
             self._drop("stream_options", "the answer is no stream")
 
     def _value(self, path: str, value: Scalar, domain: Domain, own: Domain | None) -> None:
@@ -397,8 +397,9 @@ class _Translation:
             self._rules.append("`priority` is negated: the other end goes first")
 
     def _refuses_stream_options(self) -> bool:
-        there = _trait(self._target, "stream_options_without_stream")
-        return there == "refused" and not self._out.get("stream")
+        """Whether only the target minds them beside an answer that is no stream."""
+        here, there = (_trait(side, "stream_options_without_stream") for side in (self._source, self._target))
+        return there == "refused" != here and not self._out.get("stream")
 
 
 def _trait(side: Surface, name: str) -> Scalar:
