@@ -11,7 +11,7 @@ from made_weights import LLAMA, gguf, write_model, write_safetensors, write_shar
 from unmoor.core.errors import WorldError
 from unmoor.leave.checkpoint.read import read_checkpoint
 from unmoor.leave.exit_plan.exit_plan import WeightFile, Weights
-from unmoor.leave.exit_plan.weights import Progress, sha256_of, weights_of
+from unmoor.leave.exit_plan.weights import hashed, telling, weights_of
 
 OTHER = "0" * 64
 
@@ -133,21 +133,21 @@ def test_a_list_that_is_none_records_nothing(tmp_path: Path, content: bytes) -> 
 
 def test_progress_is_told_for_what_takes_long_alone() -> None:
     said: list[str] = []
-    progress = Progress(140_000_000_000, said.append)
+    passed = telling(140_000_000_000, said.append)
     for _ in range(10):
-        progress.passed(14_000_000_000)
+        passed(14_000_000_000)
     assert said[0] == "hashing 140 GB of weights: this takes minutes; --no-hashes leaves it out"
     assert said[1:] == [f"hashing: {done} of 140 GB" for done in range(14, 141, 14)]
 
 
 def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     with pytest.raises(WorldError, match="a file of weights cannot be read") as refused:
-        sha256_of(tmp_path, "folder", lambda _: None)
+        hashed(tmp_path, "folder", lambda _: None)
     assert refused.value.hint == "--no-hashes leaves the weights unread"
 
 
 def test_passed_bytes_add_up_to_the_file(tmp_path: Path) -> None:
     write_safetensors(tmp_path / "model.safetensors")
     passed: list[int] = []
-    sha256_of(tmp_path / "model.safetensors", "model.safetensors", passed.append)
+    hashed(tmp_path / "model.safetensors", "model.safetensors", passed.append)
     assert sum(passed) == (tmp_path / "model.safetensors").stat().st_size

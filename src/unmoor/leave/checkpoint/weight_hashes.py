@@ -1,23 +1,18 @@
-"""The SHA-256 of every file of weights: what says later that these were the ones."""
+"""The hashes of all files of weights, among what is read of a checkpoint."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
-from unmoor.leave.checkpoint.bounded import BrokenFileError, open_regular
+from unmoor.leave.checkpoint.bounded import BrokenFileError
 from unmoor.leave.checkpoint.checkpoint import Checkpoint, Problem
 from unmoor.leave.checkpoint.folder import ModelFolder, list_folder
+from unmoor.leave.checkpoint.weight_files import EverySoManyBytes, sha256_of, weight_files
 
-_WEIGHTS = (".safetensors", ".gguf")
-_SHARD = re.compile(r"-\d{5}-of-\d{5}(?=\.\w+$)")
 _GB = 1e9
-_PIECE_BYTES = 4 << 20
 TOLD_EVERY_BYTES = 8_000_000_000
 """So often it is said how far a file is: every few seconds, as disks and SHA-256 go."""
 
@@ -41,43 +36,32 @@ def with_weight_hashes(
     )
 
 
-def weight_files(folder: ModelFolder, path: Path) -> list[str]:
-    """The files of weights by name, pickles among them; of a single file that is one of several shards, all of them."""
-    if path.is_dir():
-        return sorted({*folder.ending(*_WEIGHTS), *folder.pickled_weights})
-    stem = _SHARD.sub("", path.name)
-    return [name for name in folder.ending(path.suffix.lower()) if name == path.name or _SHARD.sub("", name) == stem]
-
-
 def _hashed(
     folder: ModelFolder, names: Sequence[str], say: Callable[[str], None], told_every_bytes: int
-) -> tuple[dict[str, str], Iterable[Problem]]:
+) -> tuple[dict[str, str], list[Problem]]:
     hashes: dict[str, str] = {}
     problems: list[Problem] = []
     for number, name in enumerate(names, 1):
+        telling = _Telling(f"{number} of {len(names)}: {name}", say, told_every_bytes)
         try:
-            file, size = open_regular(folder.path(name), name)
-            with file:
-                say(f"hashing {number} of {len(names)}: {name} ({size / _GB:,.2f} GB)")
-                hashes[name] = _sha256(file, size, say, told_every_bytes)
+            hashes[name] = sha256_of(folder.path(name), name, telling.passed, opened=telling.opened)
         except BrokenFileError as error:
-            problems.append(_unhashed(name, error.problem.seen or error.problem.what))
-        except OSError as failure:
-            problems.append(_unhashed(name, failure.strerror or str(failure)))
+            problems.append(error.problem)
     return hashes, problems
 
 
-def _sha256(file: BinaryIO, size: int, say: Callable[[str], None], told_every_bytes: int) -> str:
-    sha256 = hashlib.sha256()
-    done = told = 0
-    while piece := file.read(_PIECE_BYTES):
-        sha256.update(piece)
-        done += len(piece)
-        if done - told >= told_every_bytes and done < size:
-            told = done
-            say(f"hashed {done / _GB:,.2f} of {size / _GB:,.2f} GB")
-    return sha256.hexdigest()
+class _Telling:
+    """Tells which file is hashed, once it is opened, and how far it is; nothing of its end."""
 
+    def __init__(self, file: str, say: Callable[[str], None], step_bytes: int) -> None:
+        self._file, self._say = file, say
+        self._size = 0
+        self.passed = EverySoManyBytes(step_bytes, self._so_far).passed
 
-def _unhashed(name: str, seen: str) -> Problem:
-    return Problem(file=name, what="was not hashed", seen=seen, expected="a file that can be read to its end")
+    def opened(self, size_bytes: int) -> None:
+        self._size = size_bytes
+        self._say(f"hashing {self._file} ({size_bytes / _GB:,.2f} GB)")
+
+    def _so_far(self, done: int) -> None:
+        if done < self._size:
+            self._say(f"hashed {done / _GB:,.2f} of {self._size / _GB:,.2f} GB")

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from unmoor.core.errors import WorldError
-from unmoor.leave.checkpoint.bounded import BrokenFileError, open_regular
+from unmoor.leave.checkpoint.bounded import BrokenFileError
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
-from unmoor.leave.checkpoint.folder import ModelFolder, list_folder
+from unmoor.leave.checkpoint.folder import list_folder
+from unmoor.leave.checkpoint.weight_files import EverySoManyBytes, files_beside, sha256_of, weight_files
 from unmoor.leave.exit_plan.exit_plan import WeightFile, Weights
 from unmoor.leave.exit_plan.recorded_hashes import recorded_hashes
 
-_WEIGHTS = (".safetensors", ".gguf")
-_BESIDE = (
-    "config.json", "generation_config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
-    "special_tokens_map.json", "vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json",
-    "hf_quant_config.json", "model.safetensors.index.json",
-)  # fmt: skip
-"""Files that change what the weights answer, or how they are read: a copy without them is another model."""
-_PIECE = 16 << 20
-_TOLD_EVERY = 4 << 30
+_TOLD_EVERY_BYTES = 4 << 30
 _GB = 1e9
-_SHARD = re.compile(r"-\d{5}-of-\d{5}(?=\.\w+$)")
 
 
 def weights_of(checkpoint: Checkpoint, path: Path, *, hash_files: bool, say: Callable[[str], None]) -> Weights:
@@ -49,10 +39,10 @@ def weights_of(checkpoint: Checkpoint, path: Path, *, hash_files: bool, say: Cal
 
 def _files(path: Path, *, hash_files: bool, say: Callable[[str], None]) -> tuple[WeightFile, ...]:
     folder = list_folder(path if path.is_dir() else path.parent)
-    names = _names(folder, path)
+    names = [*weight_files(folder, path), *(files_beside(folder) if path.is_dir() else ())]
     recorded = recorded_hashes(folder)
     sizes = {name: folder.path(name).stat().st_size for name in names if folder.path(name).is_file()}
-    progress = Progress(sum(sizes.values()), say)
+    passed = telling(sum(sizes.values()), say)
     found = []
     for name, size in sizes.items():
         told = recorded.get(name)
@@ -60,7 +50,7 @@ def _files(path: Path, *, hash_files: bool, say: Callable[[str], None]) -> tuple
             WeightFile(
                 name=name,
                 size_bytes=size,
-                sha256=sha256_of(folder.path(name), name, progress.passed) if hash_files else None,
+                sha256=hashed(folder.path(name), name, passed) if hash_files else None,
                 recorded=told.sha256 if told else None,
                 recorded_in=told.where if told else "",
             )
@@ -68,59 +58,36 @@ def _files(path: Path, *, hash_files: bool, say: Callable[[str], None]) -> tuple
     return tuple(found)
 
 
-def _names(folder: ModelFolder, path: Path) -> list[str]:
-    """The files of weights, then those beside them; of a single file that is one of several shards, all of them."""
-    if path.is_dir():
-        weights = sorted({*folder.ending(*_WEIGHTS), *folder.pickled_weights})
-        return [*weights, *(name for name in _BESIDE if name in folder.names)]
-    stem = _SHARD.sub("", path.name)
-    return [name for name in folder.ending(path.suffix.lower()) if name == path.name or _SHARD.sub("", name) == stem]
+def hashed(path: Path, name: str, passed: Callable[[int], None]) -> str:
+    """The file's SHA-256, in hexadecimal; `passed` is told how many bytes went through, piece by piece.
 
-
-def sha256_of(path: Path, name: str, passed: Callable[[int], None]) -> str:
-    """The SHA-256 of the file's bytes, in hexadecimal; `passed` is told how many bytes went through, piece by piece.
-
-    Raises WorldError where it is no ordinary file, or cannot be read to its end.
+    Raises WorldError where it is no ordinary file, or cannot be read to its end: a plan with some hashes would be
+    taken for one with all.
     """
-    sha256 = hashlib.sha256()
     try:
-        stream, _ = open_regular(path, name)
-        with stream:
-            while piece := stream.read(_PIECE):
-                sha256.update(piece)
-                passed(len(piece))
+        return sha256_of(path, name, passed)
     except BrokenFileError as error:
-        raise _unread(path, error.problem.seen or error.problem.what) from None
-    except OSError as failure:
-        raise _unread(path, failure.strerror or str(failure)) from None
-    return sha256.hexdigest()
+        raise WorldError(
+            "a file of weights cannot be read",
+            where=str(path),
+            seen=error.problem.seen,
+            expected="a file that can be read to its end, to hash it",
+            hint="--no-hashes leaves the weights unread",
+        ) from None
 
 
-def _unread(path: Path, seen: str) -> WorldError:
-    return WorldError(
-        "a file of weights cannot be read",
-        where=str(path),
-        seen=seen,
-        expected="a file that can be read to its end, to hash it",
-        hint="--no-hashes leaves the weights unread",
-    )
+def telling(whole_bytes: int, say: Callable[[str], None]) -> Callable[[int], None]:
+    """What is to be told of bytes as they pass: it says how far hashing is every four GiB, and first that it is long.
 
+    Nothing is said of what is done at once.
+    """
+    if whole_bytes > _TOLD_EVERY_BYTES:
+        say(f"hashing {whole_bytes / _GB:,.0f} GB of weights: this takes minutes; --no-hashes leaves it out")
 
-class Progress:
-    """Tells how far hashing is, every four GiB; nothing of what is done at once."""
+    def so_far(done: int) -> None:
+        say(f"hashing: {done / _GB:,.0f} of {whole_bytes / _GB:,.0f} GB")
 
-    def __init__(self, whole_bytes: int, say: Callable[[str], None]) -> None:
-        self._whole, self._say = whole_bytes, say
-        self._done = self._told = 0
-        if whole_bytes > _TOLD_EVERY:
-            say(f"hashing {whole_bytes / _GB:,.0f} GB of weights: this takes minutes; --no-hashes leaves it out")
-
-    def passed(self, count: int) -> None:
-        """That so many bytes more are done."""
-        self._done += count
-        if self._done - self._told >= _TOLD_EVERY:
-            self._told = self._done
-            self._say(f"hashing: {self._done / _GB:,.0f} of {self._whole / _GB:,.0f} GB")
+    return EverySoManyBytes(_TOLD_EVERY_BYTES, so_far).passed
 
 
 def recorded_only(files: Iterable[WeightFile]) -> bool:
