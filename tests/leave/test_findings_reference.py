@@ -30,7 +30,7 @@ def test_a_kind_says_what_bites_how_it_is_found_and_what_to_do(known: Kind) -> N
         assert text.endswith(".")
         assert "  " not in text
     for thread in known.threads:
-        assert re.search(r"#\d+$", thread.name)
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+( PR)?#\d+", thread.name), "owner/repo#number, or owner/repo PR#number"
         assert date.fromisoformat(thread.seen) <= date(2026, 12, 31)
 
 

@@ -23,10 +23,18 @@ MOST_LINES = 1000
 
 
 class Thread(msgspec.Struct, frozen=True, kw_only=True):
-    """Where somebody was bitten by this: a thread in public, and the day it was looked at."""
+    """Where somebody was bitten by this: a thread in public, and the day it was looked at.
+
+    `name` is "owner/repo#number", or "owner/repo PR#number" of a pull request.
+    """
 
     name: str
     seen: str
+
+
+def threads(*names: str, seen: str = "2026-11-30") -> tuple[Thread, ...]:
+    """Threads that were looked at on one day, by their names."""
+    return tuple(Thread(name=name, seen=seen) for name in names)
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):

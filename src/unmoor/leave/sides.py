@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from unmoor.engines.surface.surface import Scalar, Source, Surface, Trait
 from unmoor.leave.case import Case
-from unmoor.leave.finding import Thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,3 @@ def listed(names: Iterable[object], most: int = 5) -> str:
     several = list(names)
     more = f" and {len(several) - most} more" if len(several) > most else ""
     return ", ".join(f"`{name}`" for name in several[:most]) + more
-
-
-def threads(*names: str) -> tuple[Thread, ...]:
-    """Threads in public, all looked at on 2026-11-30."""
-    return tuple(Thread(name=name, seen="2026-11-30") for name in names)

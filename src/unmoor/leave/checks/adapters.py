@@ -14,9 +14,7 @@ from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
 from unmoor.leave.checks.checkpoints import PICKLED, problem_hits
-from unmoor.leave.finding import Kind, Outcome, Severity, Thread
-
-_SEEN = "2026-11-30"
+from unmoor.leave.finding import Kind, Outcome, Severity, threads
 
 RSLORA = Kind(
     id="UM101",
@@ -27,11 +25,7 @@ RSLORA = Kind(
     look="use_rslora in adapter_config.json is compared with what the target's surface says of it.",
     mend="Say the same scale as plain LoRA: multiply lora_alpha by the root of r, and set use_rslora to false. Compare "
     "probabilities of some prompts' tokens with the source's.",
-    threads=(
-        Thread(name="sgl-project/sglang#40835", seen=_SEEN),
-        Thread(name="vllm-project/vllm#10798", seen=_SEEN),
-        Thread(name="NVIDIA/TensorRT-LLM#1668", seen=_SEEN),
-    ),
+    threads=threads("sgl-project/sglang#40835", "vllm-project/vllm#10798", "NVIDIA/TensorRT-LLM#1668"),
 )
 FORMAT = Kind(
     id="UM117",
@@ -41,12 +35,12 @@ FORMAT = Kind(
     "or loads and disregards: modules trained whole, ranks by module, biases, magnitudes, added tokens.",
     look="adapter_config.json and the tensors' names and shapes are compared with what the target's surface says.",
     mend="Most of it can be written as a plain adapter, or merged into the base model; the finding says which.",
-    threads=(
-        Thread(name="vllm-project/vllm#9280", seen=_SEEN),
-        Thread(name="vllm-project/vllm#21500", seen=_SEEN),
-        Thread(name="vllm-project/vllm#55545", seen=_SEEN),
-        Thread(name="sgl-project/sglang#11034", seen=_SEEN),
-        Thread(name="sgl-project/sglang PR#18634", seen=_SEEN),
+    threads=threads(
+        "vllm-project/vllm#9280",
+        "vllm-project/vllm#21500",
+        "vllm-project/vllm#55545",
+        "sgl-project/sglang#11034",
+        "sgl-project/sglang PR#18634",
     ),
 )
 BASE = Kind(

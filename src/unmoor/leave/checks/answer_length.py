@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from unmoor.engines.surface.surface import Scalar, Trait
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.finding import Kind
-from unmoor.leave.sides import Sides, number, said, sides, threads
+from unmoor.leave.finding import Kind, threads
+from unmoor.leave.sides import Sides, number, said, sides
 from unmoor.leave.uses import ABSENT, Place, Rows
 
 RESERVED = Kind(

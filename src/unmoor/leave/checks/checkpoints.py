@@ -12,10 +12,8 @@ from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint, Problem
 from unmoor.leave.checkpoint.support import START, Verdict, plainly, variants, variants_on, verdicts
-from unmoor.leave.finding import Kind, Thread
+from unmoor.leave.finding import Kind, threads
 from unmoor.leave.launch_flags import LaunchFlags
-
-_SEEN = "2026-11-30"
 
 FORMAT = Kind(
     id="UM113",
@@ -27,13 +25,13 @@ FORMAT = Kind(
     "engines' surfaces, for each kind of hardware.",
     mend="Quantise the original weights anew in a scheme that both take on the hardware that you may need; load it "
     "once without traffic before the move.",
-    threads=(
-        Thread(name="sgl-project/sglang#25792", seen=_SEEN),
-        Thread(name="sgl-project/sglang#5095", seen=_SEEN),
-        Thread(name="sgl-project/sglang#19587", seen=_SEEN),
-        Thread(name="NVIDIA/TensorRT-LLM#16867", seen=_SEEN),
-        Thread(name="vllm-project/vllm#46641", seen=_SEEN),
-        Thread(name="vllm-project/vllm#54900", seen=_SEEN),
+    threads=threads(
+        "sgl-project/sglang#25792",
+        "sgl-project/sglang#5095",
+        "sgl-project/sglang#19587",
+        "NVIDIA/TensorRT-LLM#16867",
+        "vllm-project/vllm#46641",
+        "vllm-project/vllm#54900",
     ),
 )
 KV_SCALES = Kind(
@@ -45,11 +43,8 @@ KV_SCALES = Kind(
     look="Where the checkpoint or the start asks for keys and values in FP8 (E4M3), tensors named k_scale and v_scale "
     "are looked for in the headers.",
     mend="Calibrate scales into the checkpoint, or keep keys and values in 16 bits; compare answers before the move.",
-    threads=(
-        Thread(name="sgl-project/sglang#6518", seen=_SEEN),
-        Thread(name="vllm-project/vllm#12076", seen=_SEEN),
-        Thread(name="vllm-project/vllm PR#11906", seen=_SEEN),
-        Thread(name="ROCm/vllm#317", seen=_SEEN),
+    threads=threads(
+        "sgl-project/sglang#6518", "vllm-project/vllm#12076", "vllm-project/vllm PR#11906", "ROCm/vllm#317"
     ),
 )
 VARIANT = Kind(
@@ -60,11 +55,7 @@ VARIANT = Kind(
     "and whether there is one. The method's name in config.json is the same for all of them.",
     look="desc_act, sym, zero_point, version and the model's type are compared with what the target's surface says.",
     mend="Load it once on the target without traffic; give the type that its kernel takes; else quantise anew.",
-    threads=(
-        Thread(name="vllm-project/vllm#28857", seen=_SEEN),
-        Thread(name="sgl-project/sglang#1792", seen=_SEEN),
-        Thread(name="vllm-project/vllm#7240", seen=_SEEN),
-    ),
+    threads=threads("vllm-project/vllm#28857", "sgl-project/sglang#1792", "vllm-project/vllm#7240"),
 )
 PICKLED = Kind(
     id="UM132",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from unmoor.engines.surface.surface import Source, Statement, Surface
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.finding import Kind, Severity, Thread
+from unmoor.leave.finding import Kind, Severity, threads
 from unmoor.leave.launch_flags import LaunchFlags
 from unmoor.leave.start_command import Default, differing_defaults, kept, without_concept
 from unmoor.leave.starting.options import ON
@@ -20,10 +20,7 @@ UNFAIR = Kind(
     "type. Such a figure says nothing of the engines.",
     look="The start is looked through for settings that cost speed or quality on one side alone.",
     mend="Give both sides the same, or take it away from both, before any figure is compared.",
-    threads=(
-        Thread(name="EleutherAI/lm-evaluation-harness PR#2703", seen="2026-11-30"),
-        Thread(name="huggingface/lighteval PR#552", seen="2026-11-30"),
-    ),
+    threads=threads("EleutherAI/lm-evaluation-harness PR#2703", "huggingface/lighteval PR#552"),
 )
 RENAMED = Kind(
     id="UM141",
@@ -68,7 +65,7 @@ DEFAULT = Kind(
     "ever had to say what is the default.",
     look="Of the defaults that differ, those that the start leaves out.",
     mend="Pass them explicitly.",
-    threads=(Thread(name="club-3090#1297", seen="2026-11-30"), Thread(name="gpustack#5189", seen="2026-11-30")),
+    threads=threads("noonghunna/club-3090#1297", "gpustack/gpustack#5189"),
 )
 PARSER = Kind(
     id="UM146",
@@ -78,7 +75,7 @@ PARSER = Kind(
     "engine to engine for the same family of models.",
     look="The family of models that the parser is for is looked up among the target's parsers.",
     mend="Pass the target's name; without one, parse the text outside the engine.",
-    threads=(Thread(name="sgl-project/sglang#26790", seen="2026-11-30"),),
+    threads=threads("sgl-project/sglang#26790"),
 )
 
 _BREAKS = frozenset(("api_key", "lora", "lora_modules", "chat_template", "tool_parser", "served_name"))

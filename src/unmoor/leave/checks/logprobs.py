@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.finding import Kind
-from unmoor.leave.sides import Sides, number, said, sides, threads
+from unmoor.leave.finding import Kind, threads
+from unmoor.leave.sides import Sides, number, said, sides
 from unmoor.leave.uses import Place, Rows
 
 STAGE = Kind(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from unmoor.engines.surface.surface import Metric, Route, Source, Statement, Surface
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.finding import Kind, Thread
+from unmoor.leave.finding import Kind, threads
 from unmoor.leave.names_used import NamesUsed, metric_prefixes
 
 RENAMED = Kind(
@@ -18,11 +18,7 @@ RENAMED = Kind(
     "format.",
     look="Names of metrics and routes in the files are looked up on both sides.",
     mend="Rename them, convert the unit, switch the metric on, or measure outside the engine, before the cut-over.",
-    threads=(
-        Thread(name="NVIDIA/TensorRT-LLM#4926", seen="2026-11-30"),
-        Thread(name="vllm-project/aibrix#2004", seen="2026-11-30"),
-        Thread(name="ggml-org/llama.cpp#17384", seen="2026-11-30"),
-    ),
+    threads=threads("NVIDIA/TensorRT-LLM#4926", "vllm-project/aibrix#2004", "ggml-org/llama.cpp#17384"),
 )
 BUCKETS = Kind(
     id="UM147",

@@ -10,7 +10,7 @@ from unmoor.core.plural import plural
 from unmoor.engines.surface.concepts import FAMILIES
 from unmoor.engines.surface.surface import Source, Surface
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.finding import TABLE, Kind, Outcome, Severity, Thread
+from unmoor.leave.finding import TABLE, Kind, Outcome, Severity, threads
 from unmoor.leave.parsing.parsed import Chosen, OutputAnswer, Parsed, Told
 from unmoor.leave.parsing.table import sources
 from unmoor.leave.sides import listed
@@ -26,11 +26,8 @@ CALLS = Kind(
     "installed, else through a table of what those parsers were seen to do; names, arguments and text are compared.",
     mend="Start the target with the parser that agrees, where one does; else keep prompts from such outputs, or parse "
     "them in a proxy.",
-    threads=(
-        Thread(name="sgl-project/sglang#17593", seen="2026-11-30"),
-        Thread(name="sgl-project/sglang#26790", seen="2026-11-30"),
-        Thread(name="vllm-project/vllm#46863", seen="2026-11-30"),
-        Thread(name="vllm-project/vllm#39468", seen="2026-11-30"),
+    threads=threads(
+        "sgl-project/sglang#17593", "sgl-project/sglang#26790", "vllm-project/vllm#46863", "vllm-project/vllm#39468"
     ),
 )
 SPLIT = Kind(
@@ -43,10 +40,7 @@ SPLIT = Kind(
     "their servers would call them; thinking and content are compared.",
     mend="Choose the target's parser for models that always think, say enable_thinking in every request, or strip the "
     "marks in the client.",
-    threads=(
-        Thread(name="vllm-project/vllm#50624", seen="2026-11-30"),
-        Thread(name="vllm-project/vllm#42664", seen="2026-11-30"),
-    ),
+    threads=threads("vllm-project/vllm#50624", "vllm-project/vllm#42664"),
 )
 MISSING = Kind(
     id="UM155",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from unmoor.engines.surface.surface import Surface
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.finding import Kind
-from unmoor.leave.sides import Sides, listed, said, sides, threads
+from unmoor.leave.finding import Kind, threads
+from unmoor.leave.sides import Sides, listed, said, sides
 from unmoor.leave.uses import Place, Rows
 
 BOS = Kind(
@@ -24,7 +24,7 @@ BOS = Kind(
         "vllm-project/vllm PR#16976",
         "vllm-project/vllm#27515",
         "vllm-project/vllm#38187",
-        "LiveCodeBench PR#146",
+        "LiveCodeBench/LiveCodeBench PR#146",
     ),
 )
 UNEQUAL = Kind(

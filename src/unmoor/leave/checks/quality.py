@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.finding import Kind
-from unmoor.leave.sides import listed, said, sides, threads
+from unmoor.leave.finding import Kind, threads
+from unmoor.leave.sides import listed, said, sides
 from unmoor.leave.uses import Rows
 
 EVAL = Kind(

@@ -11,7 +11,7 @@ from unmoor.engines.surface.load import known_surfaces, surface
 from unmoor.engines.surface.surface import Domain, Endpoint, Scalar, Source, Spelling, Statement, Surface
 from unmoor.engines.surface.translate import WITHOUT_EFFECT, Way, way_to_say
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.finding import Kind, Thread
+from unmoor.leave.finding import Kind, threads
 from unmoor.leave.reading.values import LIST, OBJECT
 from unmoor.leave.uses import ABSENT, Rows, Use
 
@@ -23,7 +23,7 @@ DOMAIN = Kind(
     "A value from outside is refused, clamped, or has crashed the server.",
     look="Every distinct value in the traffic is compared with the range that the target takes.",
     mend="Translate the values that switch a parameter off; change the others before the move.",
-    threads=(Thread(name="NVIDIA/TensorRT-LLM#6329", seen="2026-11-30"), Thread(name="#7692", seen="2026-11-30")),
+    threads=threads("NVIDIA/TensorRT-LLM#6329", "NVIDIA/TensorRT-LLM#7692"),
 )
 REFUSED = Kind(
     id="UM105",
@@ -33,10 +33,7 @@ REFUSED = Kind(
     "so that clients which worked for years fail at once.",
     look="Every field in the traffic is looked up in the target's list of fields.",
     mend="Leave the field out where the source ignored it; translate it where the target has another name for it.",
-    threads=(
-        Thread(name="CherryHQ/cherry-studio#12450", seen="2026-11-30"),
-        Thread(name="NVIDIA/TensorRT-LLM#9709", seen="2026-11-30"),
-    ),
+    threads=threads("CherryHQ/cherry-studio#12450", "NVIDIA/TensorRT-LLM#9709"),
 )
 UNCONSTRAINED = Kind(
     id="UM106",
@@ -47,11 +44,7 @@ UNCONSTRAINED = Kind(
     look="The concept behind each constraint is looked up among the target's spellings.",
     mend="Translate it to the target's name; where it has none, say the same as a JSON schema or a regex, or validate "
     "answers yourself.",
-    threads=(
-        Thread(name="vllm-project/vllm#53975", seen="2026-11-30"),
-        Thread(name="dottxt-ai/outlines#1887", seen="2026-11-30"),
-        Thread(name="mudler/LocalAI PR#10343", seen="2026-11-30"),
-    ),
+    threads=threads("vllm-project/vllm#53975", "dottxt-ai/outlines#1887", "mudler/LocalAI PR#10343"),
 )
 IGNORED = Kind(
     id="UM124",
@@ -61,10 +54,7 @@ IGNORED = Kind(
     "is told. Which fields those are changes between versions of one engine as well.",
     look="Every field in the traffic is looked up in both sides' lists of fields.",
     mend="Leave out what the source ignored; find another way for what the target ignores.",
-    threads=(
-        Thread(name="vllm-project/vllm#10463", seen="2026-11-30"),
-        Thread(name="vllm-project/vllm#12864", seen="2026-11-30"),
-    ),
+    threads=threads("vllm-project/vllm#10463", "vllm-project/vllm#12864"),
 )
 RENAMED = Kind(
     id="UM139",

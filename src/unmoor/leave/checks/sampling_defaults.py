@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from unmoor.engines.surface.surface import Source, Surface
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.finding import Kind
-from unmoor.leave.sides import number, threads
+from unmoor.leave.finding import Kind, threads
+from unmoor.leave.sides import number
 from unmoor.leave.uses import ABSENT, Place, Rows
 
 DEFAULTS = Kind(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from unmoor.engines.surface.surface import Source, Surface
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.finding import Kind, Outcome, Severity, Thread
+from unmoor.leave.finding import Kind, Outcome, Severity, threads
 from unmoor.leave.schemas.answers import Keyword, SchemaAnswer, Verdict
 from unmoor.leave.schemas.backends import is_without_backend
 from unmoor.leave.schemas.table import TABLE, entry
@@ -23,11 +23,8 @@ KEYWORD = Kind(
     look="Each distinct schema is compiled with the library that the target gives it to, where that is installed, and "
     "tried keyword by keyword: with values that only this keyword keeps out, and with valid ones. Else by the table.",
     mend="Validate answers against the schema yourself, or say the same with keywords that are enforced on both sides.",
-    threads=(
-        Thread(name="sgl-project/sglang PR#37839", seen="2026-11-30"),
-        Thread(name="vllm-project/vllm#16880", seen="2026-11-30"),
-        Thread(name="vllm-project/vllm#56556", seen="2026-11-30"),
-        Thread(name="mlc-ai/xgrammar#192", seen="2026-11-30"),
+    threads=threads(
+        "sgl-project/sglang PR#37839", "vllm-project/vllm#16880", "vllm-project/vllm#56556", "mlc-ai/xgrammar#192"
     ),
 )
 EXTRA = Kind(
@@ -48,10 +45,7 @@ REFUSED = Kind(
     look="Each distinct constraint is compiled with the target's library, and its keywords are looked up in what the "
     "server refuses by itself.",
     mend="Leave the keyword out and validate answers yourself, or choose another backend of the target, if it has one.",
-    threads=(
-        Thread(name="sgl-project/sglang PR#37839", seen="2026-11-30"),
-        Thread(name="vllm-project/vllm#12201", seen="2026-11-30"),
-    ),
+    threads=threads("sgl-project/sglang PR#37839", "vllm-project/vllm#12201"),
 )
 TOO_LARGE = Kind(
     id="UM137",

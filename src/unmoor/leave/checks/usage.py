@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.finding import Kind
-from unmoor.leave.sides import number, said, sides, threads
+from unmoor.leave.finding import Kind, threads
+from unmoor.leave.sides import number, said, sides
 from unmoor.leave.uses import ABSENT, Rows
 
 CACHED = Kind(
@@ -17,7 +17,7 @@ CACHED = Kind(
     "after the move it is null, and all prompts seem to be paid in full.",
     look="Recorded answers that have it are counted; both engines' surfaces say when they give it.",
     mend="Start the target with its flag for it; send one prompt twice and look that the second count is above 0.",
-    threads=threads("club-3090#1297", "gpustack/gpustack#5189"),
+    threads=threads("noonghunna/club-3090#1297", "gpustack/gpustack#5189"),
 )
 SEVERAL = Kind(
     id="UM127",
