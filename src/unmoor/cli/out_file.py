@@ -5,16 +5,16 @@ from __future__ import annotations
 import filecmp
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from unmoor.core.errors import UsageError
+from unmoor.core.errors import UsageError, WorldError
 
 PRIVATE = 0o600
 """For what says something of people: readable by its owner only."""
 
-
+_HEAD_BYTES = 1024
 _HINT = "-o names another file; --force replaces this one"
 
 
@@ -109,6 +109,34 @@ def refuse_standard_output(path: Path, *, where: str, hint: str) -> None:
     if str(path) == "-":
         seen = "- for standard output, which is for what the verb prints"
         raise UsageError("is no file", where=where, seen=seen, expected="a file", hint=hint)
+
+
+def refuse_unlike(target: Path, is_ours: Callable[[bytes], bool], *, option: str, what: str) -> None:
+    """Refuses a place with anything but an older `what` of ours, which gives way; `is_ours` judges its first bytes.
+
+    Raises UsageError for `-` and for a file that is none of ours; WorldError for one that cannot be read.
+    """
+    refuse_standard_output(target, where=f"{option} {target}", hint=f"name a file with {option}")
+    older = f"no file yet, or an older {what} of unmoor"
+    try:
+        if not target.exists() or target.is_dir():
+            return
+        if not target.is_file() or not is_ours(_head(target)):
+            hint = f"name another with {option}, or remove this one"
+            raise not_overwritten(target, where=str(target), expected=older, hint=hint)
+    except OSError as failure:
+        raise WorldError(
+            f"the {what} cannot be written",
+            where=str(target),
+            seen=f"what is there cannot be read: {failure.strerror or type(failure).__name__}",
+            expected=older,
+            hint=f"name another with {option}",
+        ) from None
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD_BYTES)
 
 
 def not_overwritten(path: Path, *, where: str, hint: str, expected: str = "no file yet") -> UsageError:

@@ -8,11 +8,11 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from unmoor.cli.out_file import PRIVATE, not_overwritten, part_file, refuse_standard_output
+from unmoor.cli.out_file import PRIVATE, part_file, refuse_unlike
 from unmoor.core.errors import WorldError
 
 _ALL = 0o644
-_BEGINS, _TITLE, _HEAD_BYTES = b"<!doctype html>", b"<title>Unmoor", 1024
+_BEGINS, _TITLE, _TITLE_WITHIN = b"<!doctype html>", b"<title>Unmoor", 1024
 
 
 def write_page(
@@ -48,28 +48,8 @@ def write_page(
 
 def refuse_strange(target: Path, *, option: str) -> None:
     """Raises UsageError for `-` and for a file that is no page of ours; WorldError for one that cannot be read."""
-    refuse_standard_output(target, where=f"{option} {target}", hint=f"name a file with {option}")
-    try:
-        if not target.exists() or target.is_dir():
-            return
-        if not target.is_file() or not _is_ours(target):
-            raise not_overwritten(
-                target,
-                where=str(target),
-                expected="no file yet, or an older page of unmoor",
-                hint=f"name another with {option}, or remove this one",
-            )
-    except OSError as failure:
-        raise WorldError(
-            "the page cannot be written",
-            where=str(target),
-            seen=f"what is there cannot be read: {failure.strerror or type(failure).__name__}",
-            expected="no file yet, or an older page of unmoor",
-            hint=f"name another with {option}",
-        ) from None
+    refuse_unlike(target, _is_ours, option=option, what="page")
 
 
-def _is_ours(target: Path) -> bool:
-    with target.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-    return head.startswith(_BEGINS) and _TITLE in head
+def _is_ours(head: bytes) -> bool:
+    return head.startswith(_BEGINS) and _TITLE in head[:_TITLE_WITHIN]
