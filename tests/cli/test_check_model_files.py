@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from unmoor.engines.surface.load import known_surfaces, surface
 from unmoor.leave.checkpoint.read import read_checkpoint
@@ -96,6 +98,23 @@ def test_sarif_names_the_models_own_files(tmp_path: Path) -> None:
         for one in run["results"]
     )
     assert run["properties"]["lost"] == ["The model's files are broken: nothing can load them."]
+
+
+def test_findings_name_their_file_within_the_folder_whatever_bytes_its_name_has(tmp_path: Path) -> None:
+    root = a_model(tmp_path / "m")
+    (root / "model-00001-of-00002.safetensors").write_bytes((2**60).to_bytes(8, "little"))
+    Path(os.fsdecode(os.fsencode(root) + b"/\xff.bin")).write_bytes(b"pickle")
+    done = called(root, "--sarif", tmp_path / "out.sarif", "--json")
+    found = json.loads(done.stdout)["findings"]
+    files = {(one["kind"], one["file"]) for one in found}
+    assert {("UM132", "?.bin"), ("UM133", "model-00001-of-00002.safetensors")} <= files
+    places = [
+        one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for one in json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"]
+    ]
+    assert [unquote(place) for place, one in zip(places, found, strict=True) if one["file"]] == [
+        f"{root}/{one['file']}" for one in found if one["file"]
+    ]
 
 
 def test_a_page_or_sarif_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path: Path) -> None:

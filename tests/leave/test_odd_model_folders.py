@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -181,3 +182,15 @@ def test_a_file_that_may_not_be_read_says_what_to_do(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "model.safetensors: cannot be opened (Permission denied)" in done.stdout
     assert "fix     Allow the user who runs this, and the engine's, to read it." in done.stdout
+
+
+def test_a_pickle_of_an_adapter_is_named_where_it_lies(tmp_path: Path) -> None:
+    model, adapter, out = write_model(tmp_path / "m"), write_adapter(tmp_path / "adapter"), tmp_path / "out.sarif"
+    (adapter / "training_args.bin").write_bytes(b"pickle")
+    done = called(model, "--adapter", adapter, "--sarif", out, "--json")
+    (pickled,) = [one for one in json.loads(done.stdout)["findings"] if one["kind"] == "UM132"]
+    assert pickled["file"] == "training_args.bin"
+    (place,) = [
+        one["locations"][0] for one in json.loads(out.read_text())["runs"][0]["results"] if one["ruleId"] == "UM132"
+    ]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == f"{adapter}/training_args.bin"

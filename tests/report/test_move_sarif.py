@@ -173,6 +173,29 @@ def test_each_result_is_its_finding_at_its_first_line(folder: Path) -> None:
     assert levels == {"error", "warning", "note"}
 
 
+def results_of(log: Path, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    log.write_text("".join(json.dumps({"request": request}) + "\n" for request in requests))
+    out = log.with_suffix(".sarif")
+    argv = [sys.executable, "-m", "unmoor.cli", "move", "check", "--from", "vllm", "--to", "tensorrt-llm"]
+    subprocess.run([*argv, "--traffic", str(log), "--sarif", str(out)], capture_output=True, check=False)
+    found: list[dict[str, Any]] = json.loads(out.read_text())["runs"][0]["results"]
+    return found
+
+
+def test_a_finding_has_one_fingerprint_on_whatever_lines_and_no_two_have_the_same(tmp_path: Path) -> None:
+    plain = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 8}
+    odd = [{**plain, "top_k": -1}, {**plain, "guided_json": {"type": "object"}}, {**plain, "n": 2, "top_k": -1}]
+    before = results_of(tmp_path / "today.jsonl", odd)
+    after = results_of(tmp_path / "tomorrow.jsonl", [plain, *reversed(odd), *odd])
+    fingerprints = [tuple(sorted(one["partialFingerprints"].items())) for one in before]
+    assert len(before) > 2
+    assert len(set(fingerprints)) == len(before)
+    assert set(fingerprints) == {tuple(sorted(one["partialFingerprints"].items())) for one in after}
+    assert [one["locations"] for one in before] != [one["locations"] for one in after]
+    for one in before:
+        assert set(one["partialFingerprints"]) == {"unmoorFinding/v1", "primaryLocationLineHash"}
+
+
 def test_a_path_with_spaces_is_a_uri(tmp_path: Path) -> None:
     log = tmp_path / "a log with spaces & more.jsonl"
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "top_k": -1}

@@ -74,6 +74,7 @@ def hit(
     rows: Rows | None = None,
     sources: Sequence[Source] = (),
     by: str = TABLE,
+    file: str = "",
     caveats: Sequence[Caveat] = (),
 ) -> Hit:
     """A finding of `kind` about the requests in `rows`."""
@@ -89,6 +90,7 @@ def hit(
         requests=len(rows),
         lines=rows.first(MOST_LINES),
         by=by,
+        file=file,
         caveats=tuple(caveats),
     )
     return Hit(found, rows)

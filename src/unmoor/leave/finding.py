@@ -60,6 +60,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     "flag NAME", "metric NAME", "route NAME". `lines` are the first of the log's lines concerned, `requests` the number
     of all; 0 where no recorded request is concerned. `seen` says what they would see, `fix` what to do: the rule, where
     it is translated. `by` tells how it was found: by the surfaces' table, or by running something, with its version.
+    `file` is the file that it is about, by its name in the model's or adapter's folder; empty where it is about none.
     """
 
     kind: str
@@ -72,6 +73,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     requests: int = 0
     lines: tuple[int, ...] = ()
     by: str = TABLE
+    file: str = ""
     caveats: tuple[Caveat, ...] = ()
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from unmoor.leave.adapters.adapter import Adapter
 from unmoor.leave.check_model import ModelReport
 from unmoor.leave.checkpoint.bounded import shown
-from unmoor.leave.checkpoint.checkpoint import Problem
+from unmoor.leave.checkpoint.checkpoint import Checkpoint
 from unmoor.leave.checkpoint.folder import PICKLES
+from unmoor.leave.checks.checkpoints import printable
 from unmoor.leave.finding import Finding, Kind
-from unmoor.report.move_sarif import MOST_RELATED, level, location, log, rule
+from unmoor.report.sarif import location, log
 
 _BROKEN, _PICKLED = "UM133", "UM132"
 _FILES = (".gguf", ".safetensors", *PICKLES)
@@ -24,45 +26,28 @@ def render(
 
     A finding that no file in particular is about stands at the model's configuration.
     """
-    used = list(dict.fromkeys(finding.kind for finding in report.findings))
-    results = [_result(finding, used.index(finding.kind), report, quoted) for finding in report.findings]
-    properties = {"model": report.checkpoint.path, "lost": list(report.lost)}
-    return log([rule(kinds[kind]) for kind in used], results, version=version, properties=properties)
-
-
-def _result(finding: Finding, index: int, report: ModelReport, quoted: Callable[[str], str]) -> dict[str, Any]:
-    first, *rest = (location(quoted(file)) for file in dict.fromkeys(_files(finding, report)))
-    result: dict[str, Any] = {
-        "ruleId": finding.kind,
-        "ruleIndex": index,
-        "level": level(finding),
-        "message": {"text": f"{', '.join(finding.features)}: {finding.seen} Fix: {finding.fix}"},
-        "locations": [first],
-        "properties": {"outcome": finding.outcome, "by": finding.by},
-    }
-    if rest:
-        result["relatedLocations"] = rest[:MOST_RELATED]
-    return result
+    return log(
+        report.findings,
+        kinds,
+        lambda finding: [location(quoted(file)) for file in dict.fromkeys(_files(finding, report))],
+        version=version,
+        properties={"model": report.checkpoint.path, "lost": list(report.lost)},
+    )
 
 
 def _files(finding: Finding, report: ModelReport) -> Iterator[str]:
     """Where the finding stands, by path; the model's configuration where nowhere else."""
     model = report.checkpoint
     adapters = [one for one in report.adapters if f"adapter {shown(one.name)}" in finding.features]
-    if finding.kind == _BROKEN:
-        yield from (_within(model.path, one.file) for one in model.problems if _about(finding, one))
-        for adapter in adapters:
-            yield from (_within(adapter.path, one.file) for one in adapter.problems if _about(finding, one))
-    elif finding.kind == _PICKLED and finding.features == ("model",):
-        yield from (_within(model.path, name) for name in model.pickles)
+    about: Sequence[Adapter | Checkpoint] = adapters or [model]
+    if finding.file or finding.kind == _BROKEN:
+        yield from (_within(one.path, finding.file) for one in about)
+    if finding.kind == _PICKLED:
+        yield from (_within(one.path, printable(name)) for one in about for name in one.pickles)
     for adapter in adapters:
         yield _within(adapter.path, "adapter_config.json")
     said_in = model.quantisation.said_in
     yield _within(model.path, said_in if said_in.endswith((".json", *_FILES)) else "config.json")
-
-
-def _about(finding: Finding, problem: Problem) -> bool:
-    return finding.seen.startswith(f"{shown(problem.file)}: {problem.what}")
 
 
 def _within(root: str, name: str) -> str:

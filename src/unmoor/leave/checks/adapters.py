@@ -13,7 +13,7 @@ from unmoor.leave.adapters.support import Serves, TraitVerdict, adapter_verdict,
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
-from unmoor.leave.checks.checkpoints import PICKLED, problem_hits
+from unmoor.leave.checks.checkpoints import PICKLED, printable, problem_hits
 from unmoor.leave.finding import Kind, Outcome, Severity, threads
 
 RSLORA = Kind(
@@ -159,7 +159,7 @@ def _told(found: TraitVerdict, before: Serves | None) -> tuple[Outcome, Severity
 
 def adapter_file_hits(adapter: Adapter) -> Iterator[Hit]:
     """What is wrong with the adapter's files, whichever engine is to load them."""
-    yield from problem_hits(adapter.problems, _feature(adapter))
+    yield from problem_hits(adapter.problems, _feature(adapter), adapter.path)
     if adapter.pickles:
         alone = adapter.container == "pickle"
         yield hit(
@@ -170,6 +170,7 @@ def adapter_file_hits(adapter: Adapter) -> Iterator[Hit]:
             seen=", ".join(shown(name) for name in adapter.pickles[:5]),
             fix="Convert the adapter's weights to safetensors." if alone else "Leave these files out.",
             by="files",
+            file=printable(adapter.pickles[0]),
         )
 
 

@@ -79,7 +79,7 @@ BROKEN = Kind(
 
 def file_hits(model: Checkpoint) -> Iterator[Hit]:
     """What is wrong with the files themselves, whichever engine is to load them."""
-    yield from problem_hits(model.problems, "model")
+    yield from problem_hits(model.problems, "model", model.path)
     if model.pickles:
         alone = model.container == "pickle"
         yield hit(
@@ -90,11 +90,12 @@ def file_hits(model: Checkpoint) -> Iterator[Hit]:
             seen=f"{_named(model.pickles)}: {'the weights themselves' if alone else 'beside weights in safetensors'}",
             fix="Convert the weights to safetensors." if alone else "Leave these files out of what is deployed.",
             by="files",
+            file=printable(model.pickles[0]),
         )
 
 
-def problem_hits(problems: Iterable[Problem], feature: str) -> Iterator[Hit]:
-    """One finding for each problem of a file."""
+def problem_hits(problems: Iterable[Problem], feature: str, root: str) -> Iterator[Hit]:
+    """One finding for each problem of a file; one of `root`, the folder itself, is about no file in it."""
     for problem in problems:
         expected = f"; expected {problem.expected}" if problem.expected else ""
         seen = f" ({problem.seen})" if problem.seen else ""
@@ -106,7 +107,13 @@ def problem_hits(problems: Iterable[Problem], feature: str) -> Iterator[Hit]:
             seen=f"{shown(problem.file)}: {problem.what}{seen}{expected}",
             fix=_mended(problem),
             by="files",
+            file="" if problem.file == root else printable(problem.file),
         )
+
+
+def printable(name: str) -> str:
+    """A file's name that any text can hold: bytes of it that are no text are question marks."""
+    return name.encode(errors="replace").decode()
 
 
 def _mended(problem: Problem) -> str:
