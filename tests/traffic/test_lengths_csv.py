@@ -106,7 +106,40 @@ def test_a_number_that_contradicts_those_before_it_is_broken() -> None:
     error = refused(head + "10;2;2.55\n")
     assert (error.message, error.where) == ("'took_s' is written unlike the numbers before it", "log.csv:3")
     assert error.expected == "a comma before decimals, as in the lines above"
-    assert refused(head + "1,234;2;1,5\n").message == "wrong value for 'input_tokens'"  # now a fraction
+    assert refused(head + "1,234;2;1,5\n").message == "'input_tokens' can be read in two ways"  # 1.234 is no count
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "arrival_s;input_tokens;output_tokens\n800;900;500\n1.000;2.000;1.000\n1.100;3.000;2.000\n",
+        "input_tokens;took_s;output_tokens\n900;1;500\n2.000;1.250;1.000\n",
+        "took_s\tinput_tokens\toutput_tokens\n1.250\t2.000\t1.000\n1\t900\t500\n",
+        "took_s\tinput_tokens\toutput_tokens\n0.500\t2.000\t1.000\n1\t900\t500\n",
+        "input_tokens,output_tokens\n900,500\n2.000,5\n12.000,6\n",
+        "input_tokens,output_tokens,took_s\n900,500,0.25\n2.000,5,0.25\n",
+    ],
+)
+def test_a_number_with_two_readings_settles_nothing_in_any_column(rows: str) -> None:
+    traffic = read(rows, most_broken=2)
+    assert (traffic.input_tokens.tolist(), traffic.output_tokens.tolist()) == ([900], [500])
+    assert traffic.skipped_lines == len(rows.splitlines()) - 2
+
+
+def test_whole_numbers_with_decimals_are_read_once_one_shows_that_it_has_them() -> None:
+    traffic = read("input_tokens,output_tokens\n374.0,1374.000\n2.000,12.000\n")
+    assert columns(traffic)[:2] == ([374, 2], [1374, 12])
+
+
+def test_of_two_columns_of_one_thing_the_first_name_is_read_and_both_are_named() -> None:
+    traffic = read("prompt_tokens,input_tokens,output_tokens,team,Tenant\n1,100,5,red,blue\n2,200,6,red,blue\n")
+    assert columns(traffic)[:2] == ([100, 200], [5, 6])
+    assert traffic.tenant.names == ("blue",)
+    assert [caveat.text for caveat in traffic.caveats if caveat.code == "columns_passed_over"] == [
+        "Of several columns of 'input_tokens' only 'input_tokens' was read, not 'prompt_tokens'.",
+        "Of several columns of 'tenant' only 'Tenant' was read, not 'team'.",
+    ]
+    assert not read("prompt_tokens,output_tokens\n1,5\n").caveats
 
 
 @pytest.mark.parametrize("text", ["1,23,4", "1.2.3", ",", "-", "1,234.5", "12 34", "1,5", "many"])
@@ -142,6 +175,8 @@ def test_a_spend_log_as_csv_says_how_long_requests_took_by_their_ends() -> None:
     assert traffic.arrival_s.tolist() == [0, 0.5]
     assert traffic.took_s.tolist() == [2.25, pytest.approx(float("nan"), nan_ok=True)]
     assert columns(traffic)[3] == ("blue",)
-    assert refused("input_tokens,output_tokens,start_time,end_time\n1,1,100,99\n").message == (
-        "'time taken' is out of range"
-    )
+
+
+def test_an_end_before_its_start_leaves_unknown_how_long_it_took() -> None:
+    traffic = read("input_tokens,output_tokens,start_time,end_time\n1,1,100,99\n1,1,101,101\n")
+    assert traffic.took_s.tolist() == [pytest.approx(float("nan"), nan_ok=True), 0]

@@ -27,11 +27,14 @@ def _header() -> Header:
 
 class _Reader:
     grain: Grain | None = None
-    notes: Sequence[Caveat] = ()  # the format's description says that times are in UTC
 
     def __init__(self) -> None:
         self._header = _header()
         self._clock = Clock(name=_NAMES[0])
+
+    @property
+    def notes(self) -> Sequence[Caveat]:  # none of the clock: the format's description says that times are in UTC
+        return self._header.notes
 
     def read(self, record: bytes) -> tuple[Entry, ...]:
         row = self._header.row(record)

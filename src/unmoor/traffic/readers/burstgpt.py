@@ -49,10 +49,10 @@ class _Reader:
     @property
     def notes(self) -> Sequence[Caveat]:
         if not self._failed:
-            return self._kinds.notes
+            return (*self._header.notes, *self._kinds.notes)
         were = "request" if self._failed == 1 else "requests"
         text = f"{self._failed:,} {were} failed (an answer of 0 tokens); their prompts are counted like the others'."
-        return (*self._kinds.notes, Caveat(code="failed_requests", text=text))
+        return (*self._header.notes, *self._kinds.notes, Caveat(code="failed_requests", text=text))
 
     def read(self, record: bytes) -> tuple[Entry, ...]:
         row = self._header.row(record)

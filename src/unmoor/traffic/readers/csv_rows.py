@@ -9,6 +9,7 @@ import csv
 import re
 from collections.abc import Mapping, Sequence
 
+from unmoor.core.evidence import Caveat
 from unmoor.traffic.readers.contract import Broken, Unreadable
 
 DELIMITERS = (",", ";", "\t")
@@ -41,17 +42,26 @@ def fields_of(record: bytes, delimiter: str) -> list[str]:
 
 
 class Header:
-    """Which column holds what, once the header was read: by the names a format knows, in any case and order."""
+    """Which column holds what, once the header was read: by the names a format knows, in any case and order.
+
+    `names` gives each column's names. Of several columns that have one of them, that with the first is read.
+    """
 
     def __init__(self, names: Mapping[str, Sequence[str]], *, needed: Sequence[str], expected: str) -> None:
-        self._of_name = {_plain(alias): name for name, aliases in names.items() for alias in aliases}
+        self._names = {name: tuple(map(_plain, aliases)) for name, aliases in names.items()}
         self._needed = needed
         self._expected = expected
         self.delimiter = DELIMITERS[0]
         """What parts the fields, once the header was read."""
         self._columns: dict[str, int] = {}
         self._row: list[str] = []
+        self._twice: dict[str, Caveat] = {}
         self._first = 0  # the place of a column that holds numbers or times, which begin with a digit
+
+    @property
+    def notes(self) -> tuple[Caveat, ...]:
+        """That several columns are names of one thing, and which of them was read (`columns_passed_over`)."""
+        return tuple(self._twice.values())
 
     def matches(self, columns: Sequence[str]) -> bool:
         """Whether these are the names of columns, with all that are needed among them."""
@@ -100,10 +110,28 @@ class Header:
             raise Unreadable("not the header", seen=seen, expected=self._expected)
         self.delimiter, self._columns, self._row = delimiter, self._places(fields), fields
         self._first = self._columns[self._needed[0]]
+        self._twice.update(
+            (name, self._passed_over(name, fields)) for name in self._columns if self._several(name, fields)
+        )
 
     def _places(self, columns: Sequence[str]) -> dict[str, int]:
-        named = [(self._of_name.get(_plain(column)), place) for place, column in enumerate(columns)]
-        return {name: place for name, place in reversed(named) if name is not None}
+        plain = [_plain(column) for column in columns]
+        found = {name: next((a for a in aliases if a in plain), None) for name, aliases in self._names.items()}
+        return {name: plain.index(alias) for name, alias in found.items() if alias is not None}
+
+    def _several(self, name: str, columns: Sequence[str]) -> bool:
+        return sum(_plain(column) in self._names[name] for column in columns) > 1
+
+    def _passed_over(self, name: str, columns: Sequence[str]) -> Caveat:
+        """The columns are quoted: their names are among those that the format knows."""
+        read = self._columns[name]
+        others = [
+            f"'{column}'"
+            for place, column in enumerate(columns)
+            if place != read and _plain(column) in self._names[name]
+        ]
+        text = f"Of several columns of '{name}' only '{columns[read]}' was read, not {' or '.join(others)}."
+        return Caveat(code="columns_passed_over", text=text)
 
 
 def _plain(name: str) -> str:

@@ -59,12 +59,12 @@ class _Reader:
 
     @property
     def notes(self) -> Sequence[Caveat]:
-        return (self._clock.note,) if self._clock.note else ()
+        return (*self._header.notes, *((self._clock.note,) if self._clock.note else ()))
 
     def read(self, record: bytes) -> tuple[Entry, ...]:
         row = self._header.row(record)
         if row is None:  # a header: a file of its own, perhaps from elsewhere
-            self._numerals = Numerals()
+            self._numerals = Numerals(self._header.delimiter)
             return ()
         if self._numerals.mark is None:
             self._numerals.learn(row.get(name, "") for name in _NUMBERS)
@@ -87,16 +87,16 @@ class _Reader:
         return self._clock.seconds(self._numerals.plain(name, text)) if text else None
 
     def _took(self, row: dict[str, str], at_s: float | None) -> float | None:
-        """What the row says, else from its arrival to its end."""
+        """What the row says, else from its arrival to its end; None for an end before it, which clocks can write."""
         said = row.get("took_s", "")
         if said or "end" not in row:
             return seconds_taken("took_s", self._numerals.plain("took_s", said))
         end_s = self._time("end", row)
-        return None if end_s is None or at_s is None else end_s - at_s
+        return None if end_s is None or at_s is None or end_s < at_s else end_s - at_s
 
     def _whole(self, name: str, text: str, *, least: int = 0) -> int:
         if not text.isdecimal():
-            text = self._numerals.plain(name, text, whole=True, parted_by=self._header.delimiter)
+            text = self._numerals.plain(name, text, whole=True)
         return whole(name, text, least=least)
 
 

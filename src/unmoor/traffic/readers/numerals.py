@@ -23,40 +23,55 @@ _GROUPS = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*(?:(?!\1)[.,]
 
 
 class Numerals:
-    """How one log writes its numbers: the first that can be read in one way only decides what its marks mean.
+    """How one log writes its numbers: only those that can be read in one way decide what its marks mean.
 
     "1,5" and "0.250" can, and so can "1,234,567" and "1.234,5"; "1,234" cannot, and is broken until one of those was
-    seen. Of two defaults only: a point with three digits behind it stands before decimals where a fraction may be, and
-    a comma in a whole number of a file parted by commas groups it.
+    seen, as is "2.000" in a column of whole numbers until one of them had decimals ("374.0"). Where commas part the
+    fields, the mark before decimals is a point: there "1,234" is a whole number and "1.234" a fraction, and neither
+    decides anything.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parted_by: str = ",") -> None:
         self.mark: Mark | None = None
         """What stands before decimals in this log; None until a number showed it."""
+        self._commas_part = parted_by == ","
+        self._whole_with_decimals = False
 
     def learn(self, texts: Iterable[str]) -> None:
         """Looks for a number that can be read in one way only, so that those beside it can be read too."""
         found = (_mark_of(_SEPARATORS.sub("", text) if _GROUPED.fullmatch(text) else text) for text in texts)
         self.mark = next((mark for mark in found if mark), None)
 
-    def plain(self, name: str, text: str, *, whole: bool = False, parted_by: str = "") -> str:
+    def plain(self, name: str, text: str, *, whole: bool = False) -> str:
         """The number without separators and with a point before its decimals; what is no such number as it is.
 
-        `whole`: it must be a whole number, in a file whose fields are `parted_by` that. Raises Broken for one that can
-        be read in two ways, and for one that contradicts those before it.
+        `whole`: it must be a whole number. Raises Broken for one that can be read in two ways, and for one that
+        contradicts those before it.
         """
-        if text.isdecimal() or (self.mark == "." and _POINTED.fullmatch(text)):
+        if text.isdecimal() or (self.mark == "." and not whole and _POINTED.fullmatch(text)):
             return text
         if _GROUPED.fullmatch(text):
             text = _SEPARATORS.sub("", text)
         if not _MARKED.fullmatch(text):
             return text
-        mark = _mark_of(text)
-        if mark is None and not _ONE_GROUP.fullmatch(text):
-            return text
-        mark = mark or self.mark or _assumed(name, text, whole=whole, parted_by=parted_by)
-        self._settle(name, text, mark)
+        if _ONE_GROUP.fullmatch(text):
+            mark = self._of_one_group(name, text, whole=whole)
+        else:
+            certain = _mark_of(text)
+            if certain is None:
+                return text
+            self._settle(name, text, certain)
+            self._whole_with_decimals |= whole and certain in text
+            mark = certain
         return text.replace(_OTHER[mark], "").replace(",", ".")
+
+    def _of_one_group(self, name: str, text: str, *, whole: bool) -> Mark:
+        """What stands before decimals where this number says nothing of it. Raises Broken where that is not known."""
+        written: Mark = "." if "." in text else ","
+        known = self.mark or ("." if self._commas_part and (written == ".") != whole else None)
+        if known is None or (whole and known == written and not self._whole_with_decimals):
+            raise _two_readings(name, text)
+        return known
 
     def _settle(self, name: str, text: str, mark: Mark) -> None:
         if self.mark not in (None, mark):
@@ -77,14 +92,10 @@ def _mark_of(text: str) -> Mark | None:
     return _OTHER[marks[0]]
 
 
-def _assumed(name: str, text: str, *, whole: bool, parted_by: str) -> Mark:
-    if "." in text and (not whole or parted_by == ","):
-        return "."
-    if "," in text and whole and parted_by == ",":
-        return "."
+def _two_readings(name: str, text: str) -> Broken:
     grouped = re.sub("[.,]", "", text)
     fraction = text.replace(",", ".")
-    raise Broken(
+    return Broken(
         f"'{name}' can be read in two ways",
         seen=f"{shown(text)}: {grouped}, or {fraction}",
         expected="numbers without thousands separators, or one before it that shows which mark is which",
