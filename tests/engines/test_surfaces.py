@@ -196,12 +196,26 @@ def test_an_unknown_version_gets_the_nearest_below_with_a_caveat_or_a_refusal() 
         ("tgi@3", "one of"),
         ("vllm@latest", "known: 0.32.0, 0.33.0"),
         ("", "no surface is known of ''"),
+        ("vllm@0.33.0@x", "a version that cannot be read"),
+        ("vllm@\u0663", "a version that cannot be read"),
+        ("vllm@0.33.0 ", "a version that cannot be read"),
+        ("vllm@" + "9" * 5000, "(5005 characters)"),
     ],
 )
 def test_what_names_no_surface_is_an_error_with_a_way_out(asked: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         surface(asked)
     assert said in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("version", ["0.32", "v0.32", "0.32.0+cpu", "0.32.0.0", "0.32.0+cu129.git1a2b"])
+def test_equal_versions_and_builds_of_one_are_known_under_strict(version: str) -> None:
+    found = surface(f"vllm@{version}", strict=True)
+    assert (found.version, found.caveats) == ("0.32.0", surface("vllm@0.32.0").caveats)
+    for another in ("0.32.1", "0.32.0rc1", "0.32.0-rc1", "0.32.0.post1"):
+        with pytest.raises(UsageError, match="is not known"):
+            surface(f"vllm@{another}", strict=True)
 
 
 @pytest.mark.parametrize(

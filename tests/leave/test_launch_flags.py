@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -221,6 +222,13 @@ def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, text: str, name:
 def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path: Path) -> None:
     for path in (tmp_path / "none.sh", tmp_path):
         with pytest.raises(UsageError, match=r"cannot be read|not a file"):
+            read_launch_flags(path, surface("vllm"))
+
+
+def test_a_pipe_and_a_device_are_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "start.sh")
+    for path in (tmp_path / "start.sh", Path("/dev/zero")):
+        with pytest.raises(UsageError, match="not a regular file"):
             read_launch_flags(path, surface("vllm"))
 
 

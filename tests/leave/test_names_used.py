@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,12 @@ def test_binaries_and_large_files_are_left_out_and_said_so(tmp_path: Path) -> No
 def test_a_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         find_names([tmp_path / "none"], surface("vllm"))
+
+
+def test_what_is_no_regular_file_is_told(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "gone.yaml").symlink_to(tmp_path / "nowhere")
+    pipe = "a pipe, a device or a socket, not a regular file"
+    assert find_names([tmp_path], surface("vllm")).skipped == ("gone.yaml: a link to nothing", f"pipe.json: {pipe}")
+    named = tmp_path / "pipe.json"
+    assert find_names([named], surface("vllm")).skipped == (f"{named}: {pipe}",)

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from keyword_schemas import ROWS, Row, an_object
 
-from unmoor.core.errors import UsageError
 from unmoor.engines.surface.load import surface
 from unmoor.engines.surface.surface import Source, Support, Surface, Trait
 from unmoor.launch.schema_compilers import NAME, compilers
@@ -22,7 +21,7 @@ from unmoor.leave.case import Case
 from unmoor.leave.checks.schemas import CHECK
 from unmoor.leave.finding import Finding
 from unmoor.leave.schemas.answers import SchemaAnswers
-from unmoor.leave.schemas.ask import MOST_ASKED, ask_schemas, read_schemas
+from unmoor.leave.schemas.ask import MOST_ASKED, ask_schemas
 from unmoor.leave.schemas.backends import backends_for
 from unmoor.leave.uses import Constraint, Rows, Uses
 
@@ -226,8 +225,9 @@ def test_without_a_library_the_table_answers_and_says_so(tmp_path: Path) -> None
     schema.write_text(json.dumps({"type": "integer", "multipleOf": 5}))
     code = (
         "import sys; from pathlib import Path; from unmoor.engines.surface.load import surface;"
-        "from unmoor.leave.schemas.ask import ask_schemas, read_schemas; from unmoor.leave.uses import Uses;"
-        "more = read_schemas(Path(sys.argv[1]));"
+        "from unmoor.leave.schemas.ask import ask_schemas; from unmoor.leave.uses import Uses;"
+        "from unmoor.leave.schemas.files import read_schemas;"
+        "more = read_schemas(Path(sys.argv[1])).constraints;"
         "told = ask_schemas(Uses(), surface('vllm'), surface('sglang'), more=more, say=print);"
         "print([(one.by, one.verdict) for one in (*told.source.values(), *told.target.values())]);"
         "print(*told.not_asked, sep='\\n')"
@@ -281,34 +281,6 @@ def test_vllm_gives_schemas_to_three_backends() -> None:
     assert backends_for(vllm, {"enum", "multipleOf"}) == ("llguidance",)
     assert backends_for(vllm, {"multipleOf", "patternProperties_combined"}) == ("outlines",)
     assert backends_for(surface("sglang"), {"multipleOf"}) == ("xgrammar",)
-
-
-def test_schemas_in_a_folder_are_read_and_unwrapped(tmp_path: Path) -> None:
-    (tmp_path / "one.json").write_text(json.dumps({"name": "answer", "schema": {"type": "string"}}))
-    (tmp_path / "within").mkdir()
-    (tmp_path / "within" / "same.json").write_text(json.dumps({"type": "string"}))
-    (tmp_path / "within" / "other.json").write_text(json.dumps({"type": "integer"}))
-    found = read_schemas(tmp_path)
-    assert sorted(str(one.content) for one in found) == ["{'type': 'integer'}", "{'type': 'string'}"]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [("{", "not JSON"), ("[1]", "no JSON schema"), ("[" * 100_000, "not JSON")],
-    ids=["broken", "a list", "hostile"],
-)
-def test_a_file_that_is_no_schema_is_one_clear_error(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "bad.json").write_text(content)
-    with pytest.raises(UsageError, match=message) as caught:
-        read_schemas(tmp_path)
-    assert caught.value.where == str(tmp_path / "bad.json")
-
-
-def test_a_folder_without_schemas_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no schema is there"):
-        read_schemas(tmp_path)
-    with pytest.raises(UsageError, match="cannot be read"):
-        read_schemas(tmp_path / "missing.json")
 
 
 @pytest.mark.usefixtures("libraries")

@@ -14,7 +14,8 @@ from unmoor.leave.checkpoint.read import read_checkpoint
 from unmoor.leave.launch_flags import read_launch_flags
 from unmoor.leave.names_used import find_names
 from unmoor.leave.parsing.ask import ask_outputs
-from unmoor.leave.schemas.ask import ask_schemas, read_schemas
+from unmoor.leave.schemas.ask import ask_schemas
+from unmoor.leave.schemas.files import SchemaFiles, read_schemas
 from unmoor.leave.uses import Uses
 
 
@@ -38,7 +39,7 @@ def case_of(source: Surface, target: Surface, uses: Uses, brought: Brought, *, s
 
     Raises UserError for what was brought and cannot be read.
     """
-    more = read_schemas(brought.schemas) if brought.schemas else ()
+    more = read_schemas(brought.schemas) if brought.schemas else SchemaFiles()
     model = read_checkpoint(brought.model) if brought.model else None
     flags = read_launch_flags(brought.start, source) if brought.start else None
     return Case(
@@ -49,6 +50,7 @@ def case_of(source: Surface, target: Surface, uses: Uses, brought: Brought, *, s
         adapters=read_adapters(brought.adapters) if brought.adapters else (),
         flags=flags,
         names=find_names(brought.dashboards, source) if brought.dashboards else None,
-        schemas=ask_schemas(uses, source, target, more=more, say=say),
+        schemas=ask_schemas(uses, source, target, more=more.constraints, say=say),
         outputs=ask_outputs(uses, source, target, model=model, flags=flags, say=say),
+        not_looked_at=list(more.skipped),
     )

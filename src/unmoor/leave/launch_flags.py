@@ -94,6 +94,14 @@ def _text(path: Path) -> str:
                 seen="a folder",
                 expected="a file with the command that starts the engine",
             )
+        if path.exists() and not path.is_file():  # opening it could wait for ever
+            raise UsageError(
+                "not a regular file",
+                where=str(path),
+                seen="a pipe, a device or a socket",
+                expected="a file with the command that starts the engine",
+                hint="write the command into a file",
+            )
         with path.open("rb") as file:
             raw = file.read(MOST_BYTES + 1)
     except OSError as error:

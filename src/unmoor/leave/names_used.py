@@ -22,6 +22,7 @@ MOST_TOTAL = 512 * 1024 * 1024
 MOST_PLACES = 100
 """Files above a size, and files and places beyond a number, are left out, and said so."""
 
+_NOT_REGULAR = "a pipe, a device or a socket, not a regular file"
 _MOST_WORDS = 200_000
 _LABELS = 500
 _BEFORE = 300
@@ -62,7 +63,7 @@ class NamesUsed:
 def find_names(paths: Sequence[Path], surface: Surface) -> NamesUsed:
     """Every name of a metric or a route of any known engine in the files, and in those of the folders.
 
-    Raises UsageError for a path that does not exist.
+    What is no regular file is skipped, and told. Raises UsageError for a path that does not exist.
     """
     search = _Search(surface)
     for path in paths:
@@ -82,6 +83,9 @@ def _files(path: Path, search: _Search) -> Iterator[Path]:
     if path.is_file():
         yield path
         return
+    if not path.is_dir():
+        search.skip(f"{path}: {_NOT_REGULAR}")
+        return
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(one for one in folders if one not in _SKIPPED_FOLDERS)
         for name in sorted(names):
@@ -91,6 +95,8 @@ def _files(path: Path, search: _Search) -> Iterator[Path]:
                 return
             if file.is_file():
                 yield file
+            else:
+                search.skip(f"{_shown(file, path)}: {_NOT_REGULAR if file.exists() else 'a link to nothing'}")
 
 
 def _shown(file: Path, asked: Path) -> str:

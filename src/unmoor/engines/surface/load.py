@@ -15,7 +15,14 @@ from unmoor.core.nearest import did_you_mean
 from unmoor.engines.surface.surface import Surface
 
 _KNOWN = "unmoor.engines.surface.known"
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d+", re.ASCII)
+_VERSION = re.compile(
+    r"[vb]?(?P<public>\d{1,12}(?:\.\d{1,12}){0,7}(?:[._-]?[a-z][a-z0-9]{0,15}(?:[._-]?[a-z0-9]{1,15}){0,4})?)"
+    r"(?:[+-][a-z0-9]{1,40}(?:[._-][a-z0-9]{1,40}){0,7})?",
+    re.ASCII | re.IGNORECASE,
+)
+_MOST_SHOWN = 60
+"""So much of what was asked for is repeated in an error."""
 
 
 def known_surfaces() -> dict[str, tuple[str, ...]]:
@@ -31,38 +38,42 @@ def known_surfaces() -> dict[str, tuple[str, ...]]:
 def surface(asked: str, *, where: str | None = None, strict: bool = False) -> Surface:
     """The surface of `asked`, ENGINE or ENGINE@VERSION; without a version the newest known one.
 
+    Versions are equal as PEP 440 has it: 0.32 is 0.32.0, v0.32.0 and the build 0.32.0+cpu (also llama.cpp's b11434).
     A version that is not known gets the nearest below it, else the nearest above, with the caveat "nearest_version".
     Raises UsageError for an unknown engine, for what is no version, and under `strict` for an unknown version.
     """
     engine, at, version = asked.partition("@")
     known = known_surfaces()
+    seen = asked if len(asked) <= _MOST_SHOWN else f"{asked[:_MOST_SHOWN]}... ({len(asked)} characters)"
     if engine not in known:
         raise UsageError(
-            f"no surface is known of '{engine}'",
+            f"no surface is known of '{seen.partition('@')[0]}'",
             where=where,
-            seen=asked,
+            seen=seen,
             expected=f"one of {', '.join(known)}, with @VERSION or without",
-            hint=did_you_mean(engine, known),
+            hint=did_you_mean(engine[:_MOST_SHOWN], known),
         )
     versions = known[engine]
     if not at:
         return _read(engine, versions[-1])
-    version = version.lstrip("vb")  # as in v0.32.0 or b11434
-    if version in versions:
-        return _read(engine, version)
-    if not _NUMBER.match(version):
+    written = _VERSION.fullmatch(version)
+    if written is None:
         raise UsageError(
             "a version that cannot be read",
             where=where,
-            seen=asked,
+            seen=seen,
             expected=f"{engine}@ and a version such as {versions[-1]}",
             hint=f"known: {', '.join(versions)}",
         )
+    version = written["public"]
+    same = next((one for one in versions if _order(one) == _order(version)), None)
+    if same is not None:
+        return _read(engine, same)
     if strict:
         raise UsageError(
             f"the surface of {engine} {version} is not known",
             where=where,
-            seen=asked,
+            seen=seen,
             expected=f"one of {', '.join(versions)}",
             hint="without --strict the nearest is taken, with a caveat",
         )
@@ -101,7 +112,11 @@ def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _order(version: str) -> tuple[tuple[int, ...], int, str]:
-    """How versions follow each other: by their numbers; a release candidate (rc, a, b, dev) before its release."""
-    head = re.split(r"(?:rc|a|b|\.dev|-)", version, maxsplit=1)[0]
-    numbers = tuple(int(number) for number in _NUMBER.findall(head))
-    return numbers, 0 if head != version else 1, version
+    """How versions follow each other: by their numbers, where 0.32 is 0.32.0; rc, a, b, dev before the release."""
+    parted = re.search(r"[._-]?(?=[a-z])|-", version, re.IGNORECASE)
+    head, tail = (version[: parted.start()], version[parted.end() :]) if parted else (version, "")
+    numbers = [int(number) for number in _NUMBER.findall(head)]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    after = 2 if tail.casefold().startswith("post") else 1
+    return tuple(numbers), 0 if tail and after == 1 else after, tail.casefold()

@@ -6,13 +6,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from unmoor.core.errors import UnmoorError, UsageError
+from unmoor.core.errors import UnmoorError
 from unmoor.core.plural import plural
 from unmoor.engines.surface.surface import Surface
 from unmoor.launch.schema_compilers import NAME, Compilers, ask_compilers, compilers
@@ -23,11 +21,9 @@ from unmoor.leave.schemas.features import MOST_BYTES, FeaturePlace, Features, fe
 from unmoor.leave.schemas.mutate import Trial, Trials, controls
 from unmoor.leave.uses import Constraint, Uses
 
-MOST_FILE_BYTES = 16 << 20
 MOST_ASKED = 1000
 MOST_ASKED_BYTES = 4 << 20
 """So many constraints are compiled, those of the most requests first: a library takes some 10 ms for each KiB."""
-_KEY_BYTES = 8
 
 _TOO_MUCH = {
     "too_slow": "took its library more processor time than one constraint may",
@@ -130,45 +126,6 @@ def ask_schemas(
     return SchemaAnswers(
         answers[0], answers[1], tuple(dict.fromkeys(not_asked)), {key: one.kind for key, one in constraints.items()}
     )
-
-
-def read_schemas(folder: Path) -> tuple[Constraint, ...]:
-    """A constraint for each `*.json` in `folder` and below, or for one file; its key is of its content.
-
-    OpenAI's wrapping ({"name", "schema"}) is taken off. Raises UsageError for what is no folder and no JSON schema.
-    """
-    paths = sorted(folder.rglob("*.json")) if folder.is_dir() else [folder]
-    if not paths:
-        raise UsageError(
-            "no schema is there",
-            where=str(folder),
-            seen="no file that ends in .json",
-            expected="JSON schemas",
-            hint="a file for each schema, as it stands in response_format.json_schema",
-        )
-    found = {one.key: one for one in map(_read_schema, paths)}
-    return tuple(found.values())
-
-
-def _read_schema(path: Path) -> Constraint:
-    hint = "a file for each schema, as it stands in response_format.json_schema"
-    try:
-        size = path.stat().st_size
-        if size > MOST_FILE_BYTES:
-            raise UsageError("too large for a schema", where=str(path), seen=f"{size} bytes",
-                             expected=f"at most {MOST_FILE_BYTES}", hint=hint)  # fmt: skip
-        content = msgspec.json.decode(path.read_bytes())
-    except OSError as error:
-        raise UsageError("it cannot be read", where=str(path), seen=error.strerror, hint=hint) from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UsageError("not JSON", where=str(path), seen=str(error), expected="a JSON schema", hint=hint) from None
-    if isinstance(content, dict) and isinstance(content.get("schema"), dict):
-        content = content["schema"]
-    if not isinstance(content, dict | bool):
-        raise UsageError("no JSON schema", where=str(path), seen=type(content).__name__,
-                         expected="a JSON object", hint=hint)  # fmt: skip
-    key = blake2b(msgspec.json.encode(["json_schema", content]), digest_size=_KEY_BYTES).hexdigest()
-    return Constraint(key, "json_schema", content)
 
 
 def _most_used(uses: Uses, constraints: Mapping[str, Constraint]) -> frozenset[str]:
