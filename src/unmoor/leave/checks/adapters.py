@@ -13,7 +13,7 @@ from unmoor.leave.adapters.support import Serves, TraitVerdict, adapter_verdict,
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
-from unmoor.leave.checks.checkpoints import PICKLED, printable, problem_hits
+from unmoor.leave.checks.checkpoints import pickle_hits, problem_hits
 from unmoor.leave.finding import Kind, Outcome, Severity, threads
 
 RSLORA = Kind(
@@ -160,46 +160,31 @@ def _told(found: TraitVerdict, before: Serves | None) -> tuple[Outcome, Severity
 def adapter_file_hits(adapter: Adapter) -> Iterator[Hit]:
     """What is wrong with the adapter's files, whichever engine is to load them."""
     yield from problem_hits(adapter.problems, _feature(adapter), adapter.path)
-    if adapter.pickles:
-        alone = adapter.container == "pickle"
-        yield hit(
-            PICKLED,
-            "translated" if alone else "same",
-            "warning" if alone else "note",
-            features=(_feature(adapter),),
-            seen=", ".join(shown(name) for name in adapter.pickles[:5]),
-            fix="Convert the adapter's weights to safetensors." if alone else "Leave these files out.",
-            by="files",
-            file=printable(adapter.pickles[0]),
-        )
+    yield from pickle_hits(
+        adapter,
+        _feature(adapter),
+        seen=", ".join(shown(name) for name in adapter.pickles[:5]),
+        convert="Convert the adapter's weights to safetensors.",
+        leave_out="Leave these files out.",
+    )
 
 
 def base_hits(adapter: Adapter, model: Checkpoint) -> Iterator[Hit]:
     """Whether the adapter was trained for this model, as far as headers and names tell."""
     found = fit(adapter, model)
+    trained_for = f"; it was trained for {shown(found.named)}." if found.named else "."
     if found.wrong:
         first = found.wrong[0]
-        yield hit(
-            BASE,
-            "lost",
-            "error",
-            features=(_feature(adapter),),
-            seen=f"{len(found.wrong)} of {found.compared} modules have other shapes: layer {shown(first.module)} is "
-            f"{_by(first.adapter)} in the adapter, {_by(first.model)} in the model"
-            + (f"; it was trained for {shown(found.named)}." if found.named else "."),
-            fix="Bring the adapter that was trained for this model, or the model that it was trained for.",
-            by="headers",
+        yield _unfit(
+            adapter,
+            f"{len(found.wrong)} of {found.compared} modules have other shapes: layer {shown(first.module)} is "
+            f"{_by(first.adapter)} in the adapter, {_by(first.model)} in the model{trained_for}",
         )
     elif found.missing:
-        yield hit(
-            BASE,
-            "lost",
-            "error",
-            features=(_feature(adapter),),
-            seen=f"{len(found.missing)} modules that it adapts are not in the model: layer {shown(found.missing[0])}"
-            + (f"; it was trained for {shown(found.named)}." if found.named else "."),
-            fix="Bring the adapter that was trained for this model, or the model that it was trained for.",
-            by="headers",
+        yield _unfit(
+            adapter,
+            f"{len(found.missing)} modules that it adapts are not in the model: layer {shown(found.missing[0])}"
+            f"{trained_for}",
         )
     elif found.same_name is False:
         yield hit(
@@ -212,6 +197,18 @@ def base_hits(adapter: Adapter, model: Checkpoint) -> Iterator[Hit]:
             fix="Look whether they are the same weights.",
             by="headers",
         )
+
+
+def _unfit(adapter: Adapter, seen: str) -> Hit:
+    return hit(
+        BASE,
+        "lost",
+        "error",
+        features=(_feature(adapter),),
+        seen=seen,
+        fix="Bring the adapter that was trained for this model, or the model that it was trained for.",
+        by="headers",
+    )
 
 
 def _look(case: Case) -> Iterator[Hit]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from unmoor.engines.surface.concepts import CHECKPOINT, HARDWARE
 from unmoor.engines.surface.surface import Source, Support, Surface
+from unmoor.leave.adapters.adapter import Adapter
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint, Problem
@@ -80,18 +81,31 @@ BROKEN = Kind(
 def file_hits(model: Checkpoint) -> Iterator[Hit]:
     """What is wrong with the files themselves, whichever engine is to load them."""
     yield from problem_hits(model.problems, "model", model.path)
-    if model.pickles:
-        alone = model.container == "pickle"
-        yield hit(
-            PICKLED,
-            "translated" if alone else "same",
-            "warning" if alone else "note",
-            features=("model",),
-            seen=f"{_named(model.pickles)}: {'the weights themselves' if alone else 'beside weights in safetensors'}",
-            fix="Convert the weights to safetensors." if alone else "Leave these files out of what is deployed.",
-            by="files",
-            file=printable(model.pickles[0]),
-        )
+    beside = "the weights themselves" if model.container == "pickle" else "beside weights in safetensors"
+    yield from pickle_hits(
+        model,
+        "model",
+        seen=f"{_named(model.pickles)}: {beside}",
+        convert="Convert the weights to safetensors.",
+        leave_out="Leave these files out of what is deployed.",
+    )
+
+
+def pickle_hits(found: Checkpoint | Adapter, feature: str, *, seen: str, convert: str, leave_out: str) -> Iterator[Hit]:
+    """That there are pickles, if any: to `convert` where they alone hold the weights, else to `leave_out`."""
+    if not found.pickles:
+        return
+    alone = found.container == "pickle"
+    yield hit(
+        PICKLED,
+        "translated" if alone else "same",
+        "warning" if alone else "note",
+        features=(feature,),
+        seen=seen,
+        fix=convert if alone else leave_out,
+        by="files",
+        file=printable(found.pickles[0]),
+    )
 
 
 def problem_hits(problems: Iterable[Problem], feature: str, root: str) -> Iterator[Hit]:

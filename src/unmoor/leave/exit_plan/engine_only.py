@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from unmoor.core.plan import Setting
 from unmoor.engines.surface.concepts import FLAGS, METRICS, ROUTES
@@ -13,6 +14,19 @@ Named = Flag | Metric | Route
 Others = Sequence[tuple[Side, Surface | None]]
 
 
+class _Table(NamedTuple):
+    """A table of names in every surface: of which kind, what its concepts mean, and where it is."""
+
+    kind: Literal["setting", "metric", "route"]
+    meanings: Mapping[str, str]
+    of: Callable[[Surface], Mapping[str, Named]]
+
+
+_SETTINGS = _Table("setting", FLAGS, lambda surface: surface.flags)
+_METRICS = _Table("metric", METRICS, lambda surface: surface.metrics)
+_ROUTES = _Table("route", ROUTES, lambda surface: surface.routes)
+
+
 def engine_only(surface: Surface | None, others: Others, settings: Mapping[str, Setting]) -> tuple[EngineOnly, ...]:
     """The settings that the plan pins, then metrics and routes, wherever another engine has another name or none.
 
@@ -20,54 +34,30 @@ def engine_only(surface: Surface | None, others: Others, settings: Mapping[str, 
     """
     if surface is None:
         return ()
-    found = [*_settings(surface, others, settings), *_metrics(surface, others), *_routes(surface, others)]
+    found = (
+        *_entries(_SETTINGS, settings, surface, others),
+        *_entries(_METRICS, surface.metrics, surface, others),
+        *_entries(_ROUTES, surface.routes, surface, others),
+    )
     return tuple(one for one in found if any(there.standing != "same" for there in one.there))
 
 
-def _settings(surface: Surface, others: Others, settings: Mapping[str, Setting]) -> Iterator[EngineOnly]:
-    for name in settings:
-        flag = surface.flags.get(name)
-        if flag is not None and flag.names:
-            yield EngineOnly(
-                kind="setting",
-                concept=name,
-                meaning=FLAGS.get(name, name),
-                names=flag.names[:1],
-                source=surface.source_of(flag),
-                there=tuple(
-                    _there(side, other, other.flags.get(name) if other else None, flag) for side, other in others
-                ),
-            )
-
-
-def _metrics(surface: Surface, others: Others) -> Iterator[EngineOnly]:
-    for name, metric in surface.metrics.items():
-        if metric.names:
-            yield EngineOnly(
-                kind="metric",
-                concept=name,
-                meaning=METRICS.get(name, name),
-                names=metric.names,
-                source=surface.source_of(metric),
-                there=tuple(
-                    _there(side, other, other.metrics.get(name) if other else None, metric) for side, other in others
-                ),
-            )
-
-
-def _routes(surface: Surface, others: Others) -> Iterator[EngineOnly]:
-    for name, route in surface.routes.items():
-        if route.path:
-            yield EngineOnly(
-                kind="route",
-                concept=name,
-                meaning=ROUTES.get(name, name),
-                names=(_named(route),),
-                source=surface.source_of(route),
-                there=tuple(
-                    _there(side, other, other.routes.get(name) if other else None, route) for side, other in others
-                ),
-            )
+def _entries(table: _Table, concepts: Iterable[str], surface: Surface, others: Others) -> Iterator[EngineOnly]:
+    """Those of `concepts` that the surface has a name for in its table, with what each is in the others' tables."""
+    for concept in concepts:
+        here = table.of(surface).get(concept)
+        if here is None or not _names(here):
+            continue
+        yield EngineOnly(
+            kind=table.kind,
+            concept=concept,
+            meaning=table.meanings.get(concept, concept),
+            names=_names(here),
+            source=surface.source_of(here),
+            there=tuple(
+                _there(side, other, table.of(other).get(concept) if other else None, here) for side, other in others
+            ),
+        )
 
 
 def _named(route: Route) -> str:
