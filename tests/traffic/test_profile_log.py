@@ -177,6 +177,29 @@ def test_a_grid_is_round_rises_and_ends_where_all_is_served(rows: list[tuple[int
     assert curve.at(sizes[-1]).low == curve.ideal.low
 
 
+@pytest.mark.parametrize("answer", [1, 300, 2000])
+@pytest.mark.parametrize("block_tokens", [None, 16, 700])
+def test_every_request_fits_at_the_capacity_that_is_looked_at_by_default(answer: int, block_tokens: int | None) -> None:
+    lines = (
+        f'{{"timestamp": {1000 * n}, "input_length": 512, "output_length": {answer}, "hash_ids": [1]}}'
+        for n in range(30)
+    )
+    traffic = read_traffic("\n".join(lines).encode(), where="alike")
+    report = profile_log(traffic, Question(block_tokens=block_tokens))
+    assert report.timeline is not None
+    assert report.timeline.too_large == 0
+    assert report.timeline.kv_tokens in [point.kv_tokens for point in report.hit_rate_curve]
+    assert {row.kv_tokens for row in report.replicas} == {report.timeline.kv_tokens}
+    assert (block_tokens == 700) == (report.timeline.hit_rate == 0)  # 700 fills no block
+
+
+@pytest.mark.parametrize("block_tokens", [2**31, 10**15])
+def test_blocks_beyond_every_prompt_serve_nothing(block_tokens: int) -> None:
+    report = profile_log(agents(), Question(block_tokens=block_tokens, engines=ENGINES))
+    assert {point.hit_rate for point in report.hit_rate_curve} == {0.0}
+    assert report.curve_block_tokens == block_tokens
+
+
 def test_curves_to_draw_span_the_capacities_and_agree_with_them() -> None:
     traffic, question = agents(), Question(engines=ENGINES)
     report = profile_log(traffic, question)

@@ -84,6 +84,23 @@ def test_a_tree_in_which_prompts_part_later(prompts: list[str], tokens: int) -> 
             assert max((later.end[node] for node in shared), default=0) == expected
 
 
+@given(logs(), st.booleans(), st.sampled_from([2**31 - 1, 2**31, 2**40, 10**15]))
+def test_blocks_longer_than_every_prompt_are_all_alike(prompts: list[str], partial: bool, block_tokens: int) -> None:  # noqa: FBT001 - hypothesis passes by position
+    tree, nodes = tree_of(prompts)
+    long, huge = (curve_by_rule(tree, nodes, CacheRule(size, partial=partial)) for size in (10**6, block_tokens))
+    assert huge.certain.tokens.tolist() == long.certain.tokens.tolist()
+    assert huge.certain.knots.tolist() == long.certain.knots.tolist()
+    assert huge.rule.block_tokens == block_tokens
+
+
+@given(logs(), st.sampled_from([2**31, 10**15]))
+def test_prompts_that_may_part_anywhere_later_share_all_that_they_can(prompts: list[str], tokens: int) -> None:
+    tree, nodes = tree_of(prompts)
+    (later, ends), (enough, same) = (parting_later(tree, nodes, more) for more in (tokens, 1000))
+    assert later.end[ends].tolist() == enough.end[same].tolist() == [len(prompt) for prompt in prompts]
+    assert later.parent.tolist() == enough.parent.tolist()
+
+
 @given(logs())
 def test_runs_name_the_last_that_walked_there(prompts: list[str]) -> None:
     runs = runs_of(*tree_of(prompts))

@@ -25,6 +25,7 @@ from unmoor.traffic.profile.report import (
     ReplicaRate,
     TrafficReport,
 )
+from unmoor.traffic.reuse.block_pool import prompt_tokens
 from unmoor.traffic.reuse.curve import HitCurve, curves_of, ideal, salt_of
 from unmoor.traffic.reuse.routing import ROUTINGS, ReplicaHits, Routing, replica_hits
 from unmoor.traffic.reuse.shared_prefixes import top
@@ -71,8 +72,9 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
     salt = salt_by(traffic.adapter)
     curve: Curve = curves_of(traffic, salt=salt)
     own = curve(question.block_tokens)
-    capacities = tuple(question.kv_tokens) or grid(own, longest_prompt(traffic))
-    focus = focus_of(question, capacities, own)
+    room = room_for_each(traffic, own.rule.block_tokens if own else 1)
+    capacities = tuple(question.kv_tokens) or grid(own, longest_prompt(traffic), room)
+    focus = focus_of(question, capacities, own, room)
     share = ideal(traffic)
     found = find(focus)
     simulated = traffic.first(SIMULATED)
@@ -138,6 +140,13 @@ def salt_by(*columns: Names) -> Whole | None:
 def longest_prompt(traffic: Traffic) -> int:
     """The longest prompt's tokens, as its content was told apart; 0 without content."""
     return 0 if traffic.tree is None else int(traffic.tree.end[traffic.node].max())
+
+
+def room_for_each(traffic: Traffic, block_tokens: int) -> int:
+    """The smallest capacity, in whole blocks as they can be simulated, at which each request fits with its answer."""
+    size = max(block_tokens, traffic.grain.tokens if traffic.grain else 1)
+    largest = int((prompt_tokens(traffic) + np.maximum(traffic.output_tokens, 0)).max())
+    return -(-largest // size) * size
 
 
 def dense_curves(traffic: Traffic, question: Question, report: TrafficReport) -> dict[str, tuple[CurvePoint, ...]]:

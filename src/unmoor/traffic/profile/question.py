@@ -58,8 +58,10 @@ class Question:
         )
 
 
-def grid(curve: HitCurve | None, longest: int = 0) -> tuple[int, ...]:
+def grid(curve: HitCurve | None, longest: int = 0, room: int = 0) -> tuple[int, ...]:
     """Round capacities, 1, 2 and 5 times powers of ten, that show a curve whole: up to the first that serves all.
+
+    That one has `room` too, which is what the largest request needs.
 
     From 0.1 million tokens, or a hundredth of the working set where that is less, but not from under the longest
     prompt, which would not fit, as long as a tenth of the working set is shown. Where nothing is shared, up to room for
@@ -70,16 +72,17 @@ def grid(curve: HitCurve | None, longest: int = 0) -> tuple[int, ...]:
     most = curve.working_set_tokens or curve.prompt_tokens
     least = max(1, min(_LEAST_CAPACITY, most // 100), min(longest, most // 10))
     first = math.floor(math.log10(least))
+    most = max(most, room)
     rounds = [step * 10**power for power in range(first, len(str(most)) + 1) for step in _STEPS]
     below = [size for size in rounds if least <= size < most]
     return (*below, next(size for size in rounds if size >= most))
 
 
-def focus_of(question: Question, capacities: Sequence[int], curve: HitCurve | None) -> int | None:
+def focus_of(question: Question, capacities: Sequence[int], curve: HitCurve | None, room: int = 0) -> int | None:
     """The capacity at which replicas, concurrency and fixes are looked at: the middle one of those asked for.
 
-    Else the largest of the fleets', else the first of the grid at which half of all sharing is served, where routing
-    and memory matter; None without.
+    Else the largest of the fleets', else the first of the grid with `room` for every request at which half of all
+    sharing is served, where routing and memory matter; None without.
     """
     asked = sorted(question.kv_tokens)
     if asked:
@@ -89,4 +92,4 @@ def focus_of(question: Question, capacities: Sequence[int], curve: HitCurve | No
     if curve is None or not capacities:
         return None
     half = curve.ideal.low / 2
-    return next((size for size in capacities if curve.at(size).low >= half), capacities[-1])
+    return next((size for size in capacities if size >= room and curve.at(size).low >= half), capacities[-1])

@@ -9,7 +9,7 @@ the truth lies between the two curves, at every capacity.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import msgspec
@@ -77,7 +77,7 @@ def ideal(traffic: Traffic, *, salt: Whole | None = None) -> ShareOf:
     size = traffic.grain.tokens
     return ShareOf(
         tokens=int((walk.runs.end - walk.runs.begin).sum()) / int(walk.lengths.sum()),
-        blocks=walk.reused_blocks(trace_rule(size)) / int((-(-walk.lengths // size)).sum()),
+        blocks=walk.reused_blocks(trace_rule(size)) / walk.trace_blocks(size),
     )
 
 
@@ -247,11 +247,21 @@ class Walk:
 
     def reuses(self, rule: CacheRule) -> Reuses:
         """The reused blocks, placed in the stack of a pool."""
-        return reuses_of(self.runs, self.lengths, self._same(rule), rule)
+        return reuses_of(self.runs, self.lengths, self._same(rule), self._narrowed(rule))
 
     def reused_blocks(self, rule: CacheRule) -> int:
         """How many blocks are reused, under a cache without a limit."""
-        return reused_blocks(self.runs, self.lengths, self._same(rule), rule)
+        return reused_blocks(self.runs, self.lengths, self._same(rule), self._narrowed(rule))
+
+    def trace_blocks(self, block_tokens: int) -> int:
+        """How many blocks all prompts have, by the trace's own rule."""
+        size = self._narrowed(trace_rule(block_tokens)).block_tokens
+        return int((-(-self.lengths // size)).sum(dtype=np.int64))
+
+    def _narrowed(self, rule: CacheRule) -> CacheRule:
+        """The same for these prompts, in blocks that their columns can hold: none fills one beyond the longest."""
+        beyond = int(self.lengths.max(initial=0)) + 1
+        return replace(rule, block_tokens=min(rule.block_tokens, beyond))
 
     def _same(self, rule: CacheRule) -> NDArray[np.int32]:
         """Who ended where each request does, for a rule that asks."""

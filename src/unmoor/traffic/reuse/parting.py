@@ -16,6 +16,7 @@ def parting_later(tree: PromptTree, nodes: NDArray[np.int32], tokens: int) -> tu
     nodes that reaches its length.
     """
     parent, end = tree.parent, tree.end
+    tokens = min(tokens, int(end.max()))  # beyond it nothing is longer, and marks stay within 64 bits
     owner, ends = nodes.copy(), end[nodes]
     while np.any(higher := (owner != ROOT) & (end[parent[owner]] + tokens >= ends)):
         owner[higher] = parent[owner[higher]]

@@ -29,7 +29,8 @@ Column = NDArray[np.signedinteger[Any]]
 NEVER = -1
 """In place of a request: none."""
 
-NARROW = 2**31
+NARROW = 2**31 - 1
+"""Prompts shorter than this have columns of 32 bits, which then hold a block of one token more than the longest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -105,7 +105,9 @@ def _touched(runs: Runs, size: int) -> _Touched:
     row, by, filled = runs.row, runs.by, stop > first
     if not filled.all():
         row, first, stop, by = row[filled], first[filled], stop[filled], by[filled]
-    return _Touched(row=row, first=first, stop=stop, by=by, tokens=np.broadcast_to(np.int32(size), row.shape))
+    return _Touched(
+        row=row, first=first, stop=stop, by=by, tokens=np.broadcast_to(runs.end.dtype.type(size), row.shape)
+    )
 
 
 def _with_partial(touched: _Touched, lengths: Whole, same: Column, size: int) -> _Touched:
