@@ -8,28 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from unmoor.leave.exit_plan.exit_plan import ExitPlan, Side
 from unmoor.leave.finding import Finding, Kind, MoveReport
-from unmoor.report.exit_plan_words import (
-    NOT_RECORDED,
-    by_kind,
-    cost_words,
-    doubts,
-    fact_words,
-    format_words,
-    hardware_notes,
-    hash_words,
-    loads_words,
-    move_words,
-    place_words,
-    serves_words,
-    size_words,
-    stale_words,
-    step_words,
-    subject_words,
-    surface_sources,
-    there_words,
-    unknown_subjects,
-    way_out_words,
-)
+from unmoor.report import exit_plan_words as words
 from unmoor.report.move_words import features_words, requests_words, source_words
 
 _MARKS = re.compile(r"([\\`*\[\]|]|~(?=~)|(?<!\w)_|_(?!\w)|^[#>+-])")
@@ -91,15 +70,15 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def _head(plan: ExitPlan) -> Iterator[str]:
     yield f"# Exit plan: {plain(plan.plan)}"
     yield ""
-    yield f"As of {plan.made_on.isoformat()}. {plain(stale_words(plan))}"
+    yield f"As of {plan.made_on.isoformat()}. {plain(words.stale_words(plan))}"
     yield ""
     rows = [
-        ("Serves today", serves_words(plan)),
-        ("Way out", way_out_words(plan)),
+        ("Serves today", words.serves_words(plan)),
+        ("Way out", words.way_out_words(plan)),
         ("Model", f"{plan.model}, weights {plan.weights_word}"),
         ("Hardware", plan.hardware),
         ("Traffic", plan.traffic),
-        ("Cost", cost_words(plan)),
+        ("Cost", words.cost_words(plan)),
         ("Decision", plan.decision.sentence),
         ("It rests on", plan.decision_rests_on),
     ]
@@ -116,13 +95,13 @@ def _risks(plan: ExitPlan) -> Iterator[str]:
 def _outside(plan: ExitPlan) -> Iterator[str]:
     yield "## What is outside the runtime, and where it lives"
     yield ""
-    rows = [place_words(place, plan) for place in plan.places]
+    rows = [words.place_words(place, plan) for place in plan.places]
     yield from _table(("what", "where", "seen"), [tuple(map(plain, row)) for row in rows])
-    yield f"Weights: {plain(format_words(plan.weights))}"
+    yield f"Weights: {plain(words.format_words(plan.weights))}"
     yield ""
     if plan.weights.files:
-        hashed = [(file, *hash_words(file)) for file in plan.weights.files]
-        rows = [(code(file.name), size_words(file.size_bytes), said and code(said)) for file, said, _ in hashed]
+        hashed = [(file, *words.hash_words(file)) for file in plan.weights.files]
+        rows = [(code(file.name), words.size_words(file.size_bytes), said and code(said)) for file, said, _ in hashed]
         by = [plain(by) for *_, by in hashed]
         yield from _table(
             ("file", "size", "SHA-256", "known"), [(*row, one) for row, one in zip(rows, by, strict=True)]
@@ -135,7 +114,7 @@ def _in_use(plan: ExitPlan, kinds: Mapping[str, Kind]) -> Iterator[str]:
     if not plan.others:
         yield "The plan has no other candidate."
         yield ""
-    for (side, said), move in zip(move_words(plan), plan.moves, strict=True):
+    for (side, said), move in zip(words.move_words(plan), plan.moves, strict=True):
         yield f"### To {plain(side.name)}"
         yield ""
         yield plain(said)
@@ -152,7 +131,7 @@ def _findings(report: MoveReport, kinds: Mapping[str, Kind]) -> Iterator[str]:
         yield ""
     notes = [
         *(f"Not looked at: {note}" for note in report.not_looked_at),
-        *(f"Doubt: {text}" for text in doubts(report)),
+        *(f"Doubt: {text}" for text in words.doubts(report)),
     ]
     yield from (f"- {plain(note)}" for note in notes)
     if notes:
@@ -177,12 +156,16 @@ def _names(plan: ExitPlan) -> Iterator[str]:
     if not plan.engine_only:
         yield "None are known that another engine of the plan lacks."
         yield ""
-    for title, found in by_kind(plan):
+    for title, found in words.by_kind(plan):
         yield f"### {title}"
         yield ""
         head = ("meaning", plain(plan.serves.name), *(plain(side.name) for side in plan.others))
         rows = [
-            (plain(one.meaning), ", ".join(map(code, one.names)), *(_there(there_words(t), t.names) for t in one.there))
+            (
+                plain(one.meaning),
+                ", ".join(map(code, one.names)),
+                *(_there(words.there_words(t), t.names) for t in one.there),
+            )
             for one in found
         ]
         yield from _table(head, rows)
@@ -200,7 +183,7 @@ def _hardware(plan: ExitPlan) -> Iterator[str]:
     rows = [
         (
             f"**{plain(kind.title)}**" if kind.of_the_plan else plain(kind.title),
-            *(plain(loads_words(on)) for on in kind.engines),
+            *(plain(words.loads_words(on)) for on in kind.engines),
         )
         for kind in plan.hardware_kinds
     ]
@@ -212,9 +195,11 @@ def _hardware(plan: ExitPlan) -> Iterator[str]:
     )
     yield ""
     for number, side in enumerate(sides):
-        yield from (f"- {plain(side.name)}: {plain(note)}" for note in hardware_notes(plan.hardware_kinds, number))
+        yield from (
+            f"- {plain(side.name)}: {plain(note)}" for note in words.hardware_notes(plan.hardware_kinds, number)
+        )
     yield ""
-    yield f"Sources of names and formats: {plain('; '.join(surface_sources(plan)) or 'none')}."
+    yield f"Sources of names and formats: {plain('; '.join(words.surface_sources(plan)) or 'none')}."
     yield ""
 
 
@@ -229,8 +214,8 @@ def _sides(plan: ExitPlan) -> Iterator[str]:
 
 def _side(side: Side) -> Iterator[str]:
     for fact in side.facts:
-        yield f"- {subject_words(fact.subject).capitalize()}: {plain(fact.text)} ({plain(fact_words(fact))})"
-    yield from (f"- {subject.capitalize()}: no fact here says" for subject in unknown_subjects(side))
+        yield f"- {words.subject_words(fact.subject).capitalize()}: {plain(fact.text)} ({plain(words.fact_words(fact))})"
+    yield from (f"- {subject.capitalize()}: no fact here says" for subject in words.unknown_subjects(side))
     yield ""
 
 
@@ -248,7 +233,7 @@ def _rehearsed(plan: ExitPlan) -> Iterator[str]:
 def _stale(plan: ExitPlan) -> Iterator[str]:
     yield "## When this page goes stale"
     yield ""
-    yield plain(stale_words(plan))
+    yield plain(words.stale_words(plan))
     yield ""
     rows = [
         (f"{'**stale** ' if one.stale else ''}{one.good_until.isoformat()}", plain(one.what), plain(one.recheck))
@@ -264,13 +249,14 @@ def _checks(plan: ExitPlan) -> Iterator[str]:
         yield f"### {check.when}"
         yield ""
         yield from (
-            f"- [{'x' if step.done else ' '}] {plain(step.asked)}: {plain(step_words(step))}" for step in check.steps
+            f"- [{'x' if step.done else ' '}] {plain(step.asked)}: {plain(words.step_words(step))}"
+            for step in check.steps
         )
         yield ""
 
 
 def _letter(plan: ExitPlan) -> Iterator[str]:
-    to = plan.letter.to or f"the owner of third-party risk ({NOT_RECORDED})"
+    to = plan.letter.to or f"the owner of third-party risk ({words.NOT_RECORDED})"
     yield f"## Two lines to {plain(to)}"
     yield ""
     first, second = plan.letter.lines
