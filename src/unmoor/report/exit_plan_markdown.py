@@ -214,7 +214,8 @@ def _sides(plan: ExitPlan) -> Iterator[str]:
 
 def _side(side: Side) -> Iterator[str]:
     for fact in side.facts:
-        yield f"- {words.subject_words(fact.subject).capitalize()}: {plain(fact.text)} ({plain(words.fact_words(fact))})"
+        subject = words.subject_words(fact.subject).capitalize()
+        yield f"- {subject}: {plain(fact.text)} ({plain(words.fact_words(fact))})"
     yield from (f"- {subject.capitalize()}: no fact here says" for subject in words.unknown_subjects(side))
     yield ""
 
