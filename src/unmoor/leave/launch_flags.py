@@ -93,6 +93,7 @@ def _text(path: Path) -> str:
                 where=str(path),
                 seen="a folder",
                 expected="a file with the command that starts the engine",
+                hint="name the file itself",
             )
         if path.exists() and not path.is_file():  # opening it could wait for ever
             raise UsageError(
@@ -110,6 +111,7 @@ def _text(path: Path) -> str:
             where=str(path),
             seen=error.strerror or type(error).__name__,
             expected="a file with the command that starts the engine",
+            hint="allow the user who runs this to read it",
         ) from error
     if len(raw) > MOST_BYTES or b"\x00" in raw:
         raise UsageError(
@@ -117,6 +119,7 @@ def _text(path: Path) -> str:
             where=str(path),
             seen="binary content" if b"\x00" in raw else f"more than {MOST_BYTES:,} bytes",
             expected="a shell command, a container's manifest, or the engine's own configuration",
+            hint="write the command into a file of its own",
         )
     return raw.decode("utf-8", errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")
 

@@ -79,6 +79,7 @@ def _files(path: Path, search: _Search) -> Iterator[Path]:
             where=str(path),
             seen="nothing",
             expected="a file or a folder with dashboards, alerts, probes or clients' code",
+            hint="look for a slip in the path",
         )
     if path.is_file():
         yield path

@@ -136,6 +136,7 @@ class _Reader:
                 where=f"{self.where}:{self.line}",
                 seen=f"more than {_MOST_WORDS:,} words, or variables that grow without end",
                 expected="the command that starts the engine",
+                hint="give the file only the command that starts the engine",
             )
 
     def _step(self) -> None:
@@ -362,6 +363,7 @@ class _Reader:
             where=f"{self.where}:{line}",
             seen="the end of the file",
             expected="a command line as a shell takes it",
+            hint="close it, or leave the line out",
         )
 
 
