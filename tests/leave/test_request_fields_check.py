@@ -44,7 +44,7 @@ EXAMPLES = (
     Example("UM124", "vllm", "sglang", "translated", chat(regex="a+"), chat()),
     Example("UM124", "vllm", "sglang", "same", chat(no_such_field=1), chat()),
     Example("UM139", "vllm", "llama-cpp", "translated", chat(repetition_penalty=1.1), chat(frequency_penalty=0.1)),
-    Example("UM140", "vllm", "sglang", "translated", chat(priority=1), chat()),
+    Example("UM140", "vllm", "sglang", "translated", chat(seed=1, temperature=0), chat()),
 )
 
 

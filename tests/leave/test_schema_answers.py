@@ -243,7 +243,7 @@ def test_a_backend_that_must_be_configured_is_told_once() -> None:
     none = side("bare", "none")
     uses = uses_of({"type": "string"}, an_object())
     (found,) = findings(uses, side("table", "gbnf"), none)
-    assert (found.kind, found.outcome, found.requests) == ("UM138", "lost", 4)
+    assert (found.kind, found.outcome, found.requests) == ("UM138", "translated", 4)
     assert "--backend" in found.fix
     assert findings(uses, none, none) == []
 

@@ -76,6 +76,7 @@ def hit(
     by: str = TABLE,
     file: str = "",
     caveats: Sequence[Caveat] = (),
+    needs: Sequence[str] = (),
 ) -> Hit:
     """A finding of `kind` about the requests in `rows`."""
     rows = rows or Rows()
@@ -92,5 +93,6 @@ def hit(
         by=by,
         file=file,
         caveats=tuple(caveats),
+        needs=tuple(one for one in needs if one),
     )
     return Hit(found, rows)

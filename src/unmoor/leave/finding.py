@@ -12,6 +12,9 @@ from unmoor.engines.surface.surface import Source
 Outcome = Literal["same", "translated", "lost"]
 """same: nothing changes. translated: it works after the rule is applied. lost: it does not, whatever is done."""
 
+FeatureOutcome = Literal["same", "translated", "lost", "unknown"]
+"""unknown: nobody knows what the target makes of it; `MoveReport.not_looked_at` says why."""
+
 Severity = Literal["error", "warning", "note"]
 """error: requests fail or constraints vanish. warning: answers or operation change. note: good to know."""
 
@@ -61,6 +64,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     of all; 0 where no recorded request is concerned. `seen` says what they would see, `fix` what to do: the rule, where
     it is translated. `by` tells how it was found: by the surfaces' table, or by running something, with its version.
     `file` is the file that it is about, by its name in the model's or adapter's folder; empty where it is about none.
+    `needs` is what the target has to be started with for it, as its surface writes it ("--enable-cache-report").
     """
 
     kind: str
@@ -75,6 +79,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     by: str = TABLE
     file: str = ""
     caveats: tuple[Caveat, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 class Feature(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +87,7 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     requests: int
-    outcome: Outcome
+    outcome: FeatureOutcome
     kinds: tuple[str, ...] = ()
 
 

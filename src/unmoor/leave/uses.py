@@ -90,6 +90,14 @@ class Constraint:
     content: object
 
 
+class ConstraintAt(NamedTuple):
+    """One constraint under the field in which a request brings it: engines ignore some fields and obey others."""
+
+    key: str
+    place: Place
+    path: str
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One output of a model, or one templated prompt, kept to be run through parsers or a template; never shown.
@@ -126,6 +134,7 @@ class Uses:
     by_use: dict[Use, Rows] = field(default_factory=dict)
     constraints: dict[str, Constraint] = field(default_factory=dict)
     by_constraint: dict[str, Rows] = field(default_factory=dict)
+    constraints_at: dict[ConstraintAt, Rows] = field(default_factory=dict)
     together: dict[str, Rows] = field(default_factory=dict)
     tool_schemas: dict[str, Constraint] = field(default_factory=dict)
     by_tool_schema: dict[str, Rows] = field(default_factory=dict)

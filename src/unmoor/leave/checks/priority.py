@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.finding import Kind, threads
 from unmoor.leave.sides import Sides, said, sides
+from unmoor.leave.starting.priorities import switched_on
 from unmoor.leave.uses import ABSENT, Rows, Use
 
 DIRECTION = Kind(
@@ -25,6 +26,11 @@ _REVERSED = {"lower_first": "higher_first", "higher_first": "lower_first"}
 _FIRST = {"lower_first": "the lower number goes first", "higher_first": "the higher number goes first"}
 
 
+def tells(case: Case) -> bool:
+    """Whether all that changes for priorities is told here: fields and options need not be told of again."""
+    return any(True for _ in _look(case))
+
+
 def _look(case: Case) -> Iterator[Hit]:
     uses = {use: rows for use, rows in case.uses.of("priority").items() if use.value not in {ABSENT, None}}
     if not _order(case, uses):
@@ -34,7 +40,7 @@ def _look(case: Case) -> Iterator[Hit]:
         return
     here, there = _here(case, both), both.there.value
     rows = case.uses.rows("priority")
-    features = sorted({use.feature for use in uses})
+    features = [*sorted({use.feature for use in uses}), *_options(case)]
     if here == there:
         return
     if there == "none":
@@ -68,8 +74,9 @@ def _look(case: Case) -> Iterator[Hit]:
             rows=rows,
             seen=f"Today {_FIRST[str(here)]}, on {both.target.title} {_FIRST[str(there)]}: what goes first today goes "
             "last there.",
-            fix=_fix(both),
+            fix=_fix(both, _switch(case)),
             sources=both.sources,
+            needs=(_switch(case), both.there.flag),
         )
 
 
@@ -84,11 +91,29 @@ def _here(case: Case, both: Sides) -> object:
     return _REVERSED.get(str(both.here.value), both.here.value) if turned else both.here.value
 
 
-def _fix(both: Sides) -> str:
+def _options(case: Case) -> list[str]:
+    """The options of the source's start that are about priorities."""
+    spelled = case.flags.spelled if case.flags is not None else {}
+    given = case.flags.concepts if case.flags is not None else {}
+    return [
+        f"flag {name}"
+        for concept, name in spelled.items()
+        if concept == "priority_order" or switched_on(concept, given[concept], name, case.source)
+    ]
+
+
+def _switch(case: Case) -> str:
+    """What the target has to be started with so that priorities count at all; empty where they do, or do today."""
+    there = case.target.traits.get("priority_needs")
+    return there.flag if there is not None and there.value == "needs_flag" else ""
+
+
+def _fix(both: Sides, switch: str) -> str:
     domain = both.target.domains.get("priority")
     bounds = f", within {domain.low:g} and {domain.high:g}" if domain and _narrow(domain.low, domain.high) else ""
     by_flag = f"; or start {both.target.title} with {both.there.flag}" if both.there.flag else ""
-    return f"Turn the number round{bounds}{by_flag}."
+    needed = f" Priorities count there only with {switch}." if switch else ""
+    return f"Turn the number round{bounds}{by_flag}.{needed}"
 
 
 def _narrow(low: float | None, high: float | None) -> bool:

@@ -11,8 +11,10 @@ from unmoor.engines.surface.load import known_surfaces, surface
 from unmoor.engines.surface.surface import Domain, Endpoint, Scalar, Source, Spelling, Statement, Surface
 from unmoor.engines.surface.translate import WITHOUT_EFFECT, Way, way_to_say
 from unmoor.leave.case import Case, Check, Hit, hit
+from unmoor.leave.checks import priority, schemas, seeds
 from unmoor.leave.finding import Kind, threads
 from unmoor.leave.reading.values import LIST, OBJECT
+from unmoor.leave.starting.needs import said_needs
 from unmoor.leave.uses import ABSENT, Rows, Use
 
 DOMAIN = Kind(
@@ -173,13 +175,17 @@ def _known(case: Case, field: _Field, concept: str, rows: Rows) -> Iterator[Hit]
             features=[field.name],
             rows=rows,
             seen=f"Without {spelling.needs} {target.title} does not act on it.",
-            fix=f"Start {target.title} with {spelling.needs}.",
+            fix=f"Start {target.title} with {said_needs(target, spelling.needs)}.",
             sources=_sources(target, spelling),
+            needs=(spelling.needs,),
         )
 
 
 def _already(case: Case, concept: str) -> bool:
-    """Whether another version of the same engine needs the same for it: its start has it, or it is not used."""
+    """Whether its flag is told elsewhere, with the whole story, or the source needs the same: its start has it then."""
+    told = {"priority": priority.tells, "seed": seeds.tells_flag}.get(concept)
+    if (told is not None and told(case)) or (concept in CONSTRAINTS and schemas.without_backend(case)):
+        return True
     return case.source.engine == case.target.engine and (
         case.source.spellings[concept].needs == case.target.spellings[concept].needs
     )

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from unmoor.core.plural import plural
 from unmoor.engines.surface.surface import Source, Surface
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.finding import Kind, Outcome, Severity, threads
 from unmoor.leave.schemas.answers import Keyword, SchemaAnswer, Verdict
 from unmoor.leave.schemas.backends import is_without_backend
+from unmoor.leave.schemas.in_effect import in_effect, is_read
 from unmoor.leave.schemas.table import TABLE, entry
+from unmoor.leave.starting.needs import said_needs
 from unmoor.leave.uses import Rows
 
 KEYWORD = Kind(
@@ -41,7 +44,8 @@ REFUSED = Kind(
     name="schema-refused",
     title="A schema, regex, grammar or list of choices that the other engine refuses",
     bites="A constraint that the library cannot compile, or that the server has on its list of what it does not take, "
-    "is answered with status 400: every request with it fails.",
+    "is answered with status 400: every request with it fails. Where both sides refuse it and the log has answers to "
+    "it all the same, another version or another backend served the log than the one that was compared.",
     look="Each distinct constraint is compiled with the target's library, and its keywords are looked up in what the "
     "server refuses by itself.",
     mend="Leave the keyword out and validate answers yourself, or choose another backend of the target, if it has one.",
@@ -62,7 +66,8 @@ NO_BACKEND = Kind(
     name="no-backend-configured",
     title="Constraints, and an engine that enforces none unless it is configured",
     bites="Without a configured backend for guided decoding, requests with a schema fail, or are answered without it.",
-    look="The target's surface tells what enforces constraints by default.",
+    look="The target's surface tells what enforces constraints by default. Constraints under a field that the source "
+    "ignores do not count: they constrain nothing today.",
     mend="Configure a backend when you start the target.",
 )
 
@@ -78,6 +83,7 @@ class _Group:
     places: list[str] = field(default_factory=list)
     keywords: set[str] = field(default_factory=set)
     notes: set[str] = field(default_factory=set)
+    rows: Rows = field(default_factory=Rows)
 
 
 class _About(NamedTuple):
@@ -95,12 +101,14 @@ def _look(case: Case) -> Iterator[Hit]:
     if answers is None:
         return
     case.not_looked_at.extend(one for one in answers.not_asked if one not in case.not_looked_at)
+    rows = in_effect(case.uses, case.source, answers.target)
     if is_without_backend(case.target):
         if is_without_backend(case.source):
             return
-        yield from _without_backend(case, list(answers.target))
+        yield from _without_backend(case, list(rows), rows)
     groups: dict[_About, _Group] = {}
-    for key, target in answers.target.items():
+    for key in rows:
+        target = answers.target[key]
         for about, keywords in _said(answers.source[key], target):
             group = groups.setdefault(about, _Group())
             group.keys.append(key)
@@ -108,7 +116,14 @@ def _look(case: Case) -> Iterator[Hit]:
             group.keywords |= {one.keyword for one in keywords}
             group.notes |= {one.note for one in keywords if one.note} | ({target.note} if target.note else set())
     for about, group in groups.items():
-        yield _told(case, about, group)
+        yield _told(case, about, group, rows)
+
+
+def without_backend(case: Case) -> bool:
+    """Whether it is told here that the target enforces no constraint unless a backend is configured."""
+    if case.schemas is None or not is_without_backend(case.target) or is_without_backend(case.source):
+        return False
+    return bool(in_effect(case.uses, case.source, case.schemas.target))
 
 
 def _said(source: SchemaAnswer, target: SchemaAnswer) -> Iterator[tuple[_About, tuple[Keyword, ...]]]:
@@ -120,7 +135,7 @@ def _said(source: SchemaAnswer, target: SchemaAnswer) -> Iterator[tuple[_About, 
         yield _About(TOO_LARGE.id, "", _large(source), _large(target), target.by), ()
         return
     if target.verdict == "refused":
-        if source.verdict != "refused" and not (target.by == TABLE and not target.keywords):
+        if not (target.by == TABLE and not target.keywords):
             refused = tuple(one for one in target.keywords if one.verdict == "refused")
             name = refused[0].keyword if refused else ""
             yield _About(REFUSED.id, name, source.verdict, "refused", target.by), refused
@@ -141,14 +156,15 @@ def _large(answer: SchemaAnswer) -> Verdict:
     return "refused" if answer.too_large and answer.by != TABLE else "unknown" if answer.too_large else "enforced"
 
 
-def _told(case: Case, about: _About, group: _Group) -> Hit:
+def _told(case: Case, about: _About, group: _Group, rows: Mapping[str, Rows]) -> Hit:
+    group.rows = Rows.union(rows[key] for key in group.keys)
     if about.kind == KEYWORD.id:
         return _keyword(case, group, about)
     if about.kind == EXTRA.id:
         return _extra(case, group, about)
     if about.kind == TOO_LARGE.id:
         return _too_large(case, group, about)
-    return _refused(case, group, about)
+    return _refused(case, group, about) if about.was != "refused" else _refused_by_both(case, group, about)
 
 
 def _keyword(case: Case, group: _Group, about: _About) -> Hit:
@@ -198,6 +214,27 @@ def _refused(case: Case, group: _Group, about: _About) -> Hit:
     )
 
 
+def _refused_by_both(case: Case, group: _Group, about: _About) -> Hit:
+    """Nothing changes; but answers in the log to what the surface refuses say that the source is not what was named."""
+    why = f": {', '.join(sorted(group.keywords))}" if group.keywords else ""
+    them = "them" if _plural(group) else "it"
+    answered = group.rows.both(case.uses.pair("answered"))
+    both = f"{_many(case, group)}: {case.source.title} and {case.target.title} both refuse {them}{why}."
+    contradicts = f" Yet the log has answers to {plural(len(answered), 'request')} with {them}." if answered else ""
+    return _hit(
+        case,
+        group,
+        about,
+        "same",
+        "warning" if answered else "note",
+        seen=f"{both}{contradicts} {_where(group)}".rstrip(),
+        fix=f"Look which version and which backend serves today: it is not {case.source.title} {case.source.version} "
+        "as it was compared here. Name it with --from, and check again."
+        if answered
+        else "Requests with it fail today as well: leave the keyword out, or drop the constraint.",
+    )
+
+
 def _too_large(case: Case, group: _Group, about: _About) -> Hit:
     what = "; ".join(sorted(group.notes))
     tried = about.now == "refused"
@@ -215,41 +252,58 @@ def _too_large(case: Case, group: _Group, about: _About) -> Hit:
     )
 
 
-def _without_backend(case: Case, keys: list[str]) -> Iterator[Hit]:
+def _without_backend(case: Case, keys: list[str], rows: Mapping[str, Rows]) -> Iterator[Hit]:
     if not keys:
         return
-    group = _Group(keys=keys)
     trait = case.target.traits["structured_backends"]
+    objects = case.uses.which("response_format.type", "json_object")
+    group = _Group(keys=keys, rows=Rows.union((*rows.values(), objects)))
     yield _hit(
         case,
         group,
         _About(NO_BACKEND.id, "structured_backends", "enforced", "refused", TABLE),
-        "lost",
+        "translated",
         "error",
-        seen=f"{_many(case, group)}: {case.target.title} enforces none unless a backend is configured. "
-        f"{trait.says}".rstrip(),
-        fix=f"start the target with {trait.flag}" if trait.flag else NO_BACKEND.mend,
+        seen=f"{_many(case, group)}{' and requests for any JSON object' if objects else ''}: {case.target.title} "
+        f"enforces none unless a backend is configured. {trait.says}".rstrip(),
+        fix=f"Start {case.target.title} with {said_needs(case.target, trait.flag)}." if trait.flag else NO_BACKEND.mend,
+        fields=_fields(case),
+        needs=(trait.flag,),
     )
 
 
-def _hit(case: Case, group: _Group, about: _About, outcome: Outcome, severity: Severity, *, seen: str, fix: str) -> Hit:
+def _fields(case: Case) -> list[str]:
+    """The fields that bring constraints, by the names of their features."""
+    brought = (f"{at.place}.{at.path}" for at in case.uses.constraints_at if is_read(case.source, at.place, at.path))
+    typed = (use.feature for use in case.uses.of("response_format.type") if use.value not in {"text", None})
+    return sorted({*brought, *typed})
+
+
+def _hit(
+    case: Case,
+    group: _Group,
+    about: _About,
+    outcome: Outcome,
+    severity: Severity,
+    *,
+    seen: str,
+    fix: str,
+    fields: Iterable[str] = (),
+    needs: Iterable[str] = (),
+) -> Hit:
     keys = dict.fromkeys(group.keys)
     return hit(
         next(kind for kind in CHECK.kinds if kind.id == about.kind),
         outcome,
         severity,
-        features=tuple(f"schema {key}" for key in keys)[:_MOST_KEYS],
+        features=(*[f"schema {key}" for key in keys][:_MOST_KEYS], *fields),
         seen=seen,
         fix=fix,
-        rows=Rows.union(rows for key in keys for rows in _rows(case, key)),
+        rows=group.rows,
         sources=tuple(_sources(case.target, (about.keyword,) if about.keyword else _kinds(case, group))),
         by=about.by,
+        needs=tuple(needs),
     )
-
-
-def _rows(case: Case, key: str) -> Iterator[Rows]:
-    if key in case.uses.by_constraint:
-        yield case.uses.by_constraint[key]
 
 
 def _sources(side: Surface, features: Iterable[str]) -> Iterator[Source]:

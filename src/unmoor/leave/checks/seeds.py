@@ -26,6 +26,11 @@ def _look(case: Case) -> Iterator[Hit]:
     yield from _deterministic(case)
 
 
+def tells_flag(case: Case) -> bool:
+    """Whether it is told here that seeds need a flag of the target."""
+    return any(found.finding.needs for found in _seeds(case))
+
+
 def _seeds(case: Case) -> Iterator[Hit]:
     rows = case.uses.pair("seed while drawing")
     if not rows or (both := sides(case, "seed", "seeds")) is None:
@@ -55,6 +60,7 @@ def _seeds(case: Case) -> Iterator[Hit]:
             seen=f"{both.target.title} disregards seeds without {flag}: answers do not repeat.",
             fix=f"Start {both.target.title} with {flag}. The same seed draws other tokens than on {both.source.title}.",
             sources=both.sources,
+            needs=(flag,),
         )
     elif case.source.engine != case.target.engine:
         yield hit(
@@ -87,6 +93,7 @@ def _deterministic(case: Case) -> Iterator[Hit]:
         + (f"gives them with {flag}." if flag else "does not give them."),
         fix=f"Start {both.target.title} with {flag}." if flag else "Bound the rate at which answers differ instead.",
         sources=both.sources,
+        needs=(flag,),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from unmoor.leave.reading.values import LIST, TEXT, Values, word
-from unmoor.leave.uses import ABSENT, Constraint, Place, Rows, Sample, Use, Uses
+from unmoor.leave.uses import ABSENT, Constraint, ConstraintAt, Place, Rows, Sample, Use, Uses
 
 Tree = Mapping[str, Any]
 ConstraintKind = Literal["json_schema", "regex", "grammar", "choice", "structural_tag"]
@@ -98,7 +98,7 @@ class BodyReader:
         self.uses.add(Use(place, path, self._values.kept(place, path, value)), line)
         kind = _CONSTRAINTS.get(path)
         if kind is not None and value:
-            self._constraint(kind, _schema_in(value) if kind == "json_schema" else value, line)
+            self._constraint(kind, _schema_in(value) if kind == "json_schema" else value, place, path, line)
 
     def _left_out(self, place: Place, fields: Tree, line: int) -> None:
         if all(fields.get(name) is None for name in _ANSWERS_MOST):
@@ -200,13 +200,18 @@ class BodyReader:
                     self.uses.tool_schemas[key] = Constraint(key, "json_schema", schema)
                 _rows(self.uses.by_tool_schema, key).add(line)
 
-    def _constraint(self, kind: ConstraintKind, content: object, line: int) -> None:
+    def _constraint(self, kind: ConstraintKind, content: object, place: Place, path: str, line: int) -> None:
         key = self._key([kind, content])
         if key not in self.uses.constraints:
             if len(self.uses.constraints) >= MOST_CONSTRAINTS:
                 return
             self.uses.constraints[key] = Constraint(key, kind, content)
         _rows(self.uses.by_constraint, key).add(line)
+        at = ConstraintAt(key, place, path)
+        rows = self.uses.constraints_at.get(at)
+        if rows is None:
+            rows = self.uses.constraints_at[at] = Rows()
+        rows.add(line)
 
     def _key(self, content: object) -> str:
         """A hash of a constraint as it is written: properties are enforced in their order, so order counts."""

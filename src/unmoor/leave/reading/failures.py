@@ -37,13 +37,14 @@ _BY_STATUS = {
     _BUSY: "queue_full",
     _FAULT: "engine_fault",
 }
+_ANSWERED, _REDIRECTED = 200, 300
 _MOST = 599
 _THREE_DIGITS = re.compile(r"[1-5][0-9]{2}")
 _MOST_CHARACTERS = 2000
 
 
 def read_failure(uses: Uses, line: int, answer: Mapping[str, Any], status: int | None) -> None:
-    """Adds how a request failed, or that its client went away; nothing of one that was answered.
+    """Adds how a request failed, or that its client went away; of one that was answered no more than that it was.
 
     `status` is that of HTTP, where the log says one. Of the error's message only the case is kept that it tells of.
     """
@@ -57,6 +58,8 @@ def read_failure(uses: Uses, line: int, answer: Mapping[str, Any], status: int |
     told = _told(answer, shape)
     known = status if status is not None and status >= _FAILED else _code(answer, shape)
     if shape is None and known is None:
+        if _choices(answer) or (status is not None and _ANSWERED <= status < _REDIRECTED):
+            uses.together.setdefault("answered", Rows()).add(line)
         return
     uses.add(Use("answer", "error", OBJECT), line)
     if shape is not None:
