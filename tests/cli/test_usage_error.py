@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import unmoor
@@ -23,6 +25,19 @@ def refused(*args: str) -> str:
     assert done.stderr.startswith("error: ")
     (hint,) = [line.removeprefix("  hint: ") for line in done.stderr.splitlines() if line.startswith("  hint: ")]
     return hint
+
+
+def places_of(verb: str) -> list[tuple[str, ...]]:
+    """Every place of a verb, or of one of its own, where a path stands, as the words before it."""
+    at = VERBS[verb]
+    return places_in(getattr(importlib.import_module(at.module), at.attribute), (verb,))
+
+
+def places_in(command: click.Command, words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    if isinstance(command, click.Group):
+        return [place for name, one in command.commands.items() for place in places_in(one, (*words, name))]
+    paths = [param for param in command.params if isinstance(param.type, click.Path)]
+    return [(*words, param.opts[0]) if isinstance(param, click.Option) else words for param in paths]
 
 
 SOURCES = Path(unmoor.__file__).parent
@@ -77,6 +92,18 @@ def test_a_value_that_an_option_does_not_take_is_answered_with_what_it_takes(cal
 )
 def test_any_other_mistake_in_a_call_has_its_hint(call: str, hint: str) -> None:
     assert refused(*call.split()) == hint
+
+
+@pytest.mark.parametrize("path", [path for verb in VERBS for path in places_of(verb)])
+def test_an_empty_name_is_refused_wherever_a_path_stands(path: tuple[str, ...]) -> None:
+    done = called(*path, "")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "an empty name" in done.stderr
+    assert "  hint: " in done.stderr
+
+
+def test_paths_stand_on_every_verb_that_reads_or_writes_a_file() -> None:
+    assert {verb for verb in VERBS if not places_of(verb)} == {"engines", "explain"}
 
 
 def test_a_name_that_no_verb_of_a_group_has_is_answered_with_those_there_are() -> None:

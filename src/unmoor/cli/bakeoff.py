@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unmoor.cli.path_name import PATH_NAME
+
 if TYPE_CHECKING:
     from unmoor.bakeoff.block import Entrant
     from unmoor.bakeoff.result import BakeoffResult, Skipped
@@ -17,11 +19,9 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 @click.command()
-@click.argument("plan", type=click.Path(path_type=Path))
-@click.option(
-    "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
-)
-@click.option("--html", type=click.Path(path_type=Path), help="Write the page here.")
+@click.argument("plan", type=PATH_NAME)
+@click.option("--runs", type=PATH_NAME, default=Path("runs"), show_default=True, help="Where runs are kept.")
+@click.option("--html", type=PATH_NAME, help="Write the page here.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(*, plan: Path, runs: Path, html: Path | None, as_json: bool) -> int:
     """Launch the engines of PLAN here, try settings of each on its traffic, and compare them.

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
+from unmoor.cli.path_name import PATH_NAME
+
 LOST = 3
 """The exit code where something is lost, as of `unmoor move check`."""
 
-_PATH = click.Path(path_type=Path)
-
 
 @click.command("check-model")
-@click.argument("model", type=_PATH)
+@click.argument("model", type=PATH_NAME)
 @click.option(
     "--engine", "engines", metavar="ENGINE[@VERSION]", multiple=True, help="Repeatable; every known one unless given."
 )
@@ -23,12 +23,14 @@ _PATH = click.Path(path_type=Path)
     multiple=True,
     help="A device (h200) or a kind of hardware; repeatable; all unless given.",
 )
-@click.option("--adapter", "adapters", type=_PATH, metavar="DIR", multiple=True, help="Adapters for it; repeatable.")
+@click.option(
+    "--adapter", "adapters", type=PATH_NAME, metavar="DIR", multiple=True, help="Adapters for it; repeatable."
+)
 @click.option("--strict", is_flag=True, help="Refuse a version whose surface is not known.")
 @click.option("--hashes", is_flag=True, help="Read every byte of the weights, and tell their files' SHA-256.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/check-model.md).")
-@click.option("--sarif", type=_PATH, metavar="OUT", help="Write the findings for code scanning as well.")
-@click.option("--page", type=_PATH, metavar="OUT.html", help="Write a page as well.")
+@click.option("--sarif", type=PATH_NAME, metavar="OUT", help="Write the findings for code scanning as well.")
+@click.option("--page", type=PATH_NAME, metavar="OUT.html", help="Write a page as well.")
 @click.pass_context
 def command(
     context: click.Context,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unmoor.cli.path_name import PATH_NAME
+
 if TYPE_CHECKING:
     from unmoor.choose.decide import Measured
     from unmoor.choose.prediction.kernel_tables import TableFinder
@@ -17,13 +19,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("plan", type=click.Path(path_type=Path))
+@click.argument("plan", type=PATH_NAME)
 @click.option(
     "--full", is_flag=True, help="Refine the coarse search of rates; about half a minute for the reference plan."
 )
-@click.option("--html", type=click.Path(path_type=Path), help="Where to write the page [reports/NAME/report.html].")
+@click.option("--html", type=PATH_NAME, help="Where to write the page [reports/NAME/report.html].")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output; a page only with --html.")
-@click.option("--run", type=click.Path(path_type=Path), help="Take what the bake-off in this directory measured.")
+@click.option("--run", type=PATH_NAME, help="Take what the bake-off in this directory measured.")
 @click.option("--as-of", type=click.DateTime(["%Y-%m-%d"]), help="Judge how stale facts are as on this day [today].")
 def command(
     *, plan: Path, full: bool, html: Path | None, as_json: bool, run: Path | None, as_of: datetime | None

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unmoor.cli.path_name import PATH_NAME
+
 if TYPE_CHECKING:
     from unmoor.core.traffic import Workload
 
 
 @click.command("generate")
-@click.argument("description", type=click.Path(path_type=Path), required=False)
-@click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="Where to write; else to stdout.")
+@click.argument("description", type=PATH_NAME, required=False)
+@click.option("-o", "--output", metavar="OUT", type=PATH_NAME, help="Where to write; else to stdout.")
 @click.option("--force", is_flag=True, help="Replace OUT though it holds something else.")
 @click.option("--json", "as_json", is_flag=True, help="Say as one JSON object what was written; needs -o.")
 @click.option(
     "--twin",
     metavar="FINGERPRINT",
-    type=click.Path(path_type=Path),
+    type=PATH_NAME,
     help="Instead of DESCRIPTION: copy the log behind this fingerprint, with invented words.",
 )
 @click.option("--seed", metavar="N", type=int, help="Of the twin's words: another seed, other words. [default: 0]")

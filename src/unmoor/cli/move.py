@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unmoor.cli.path_name import PATH_NAME
+
 if TYPE_CHECKING:
     from unmoor.leave.finding import MoveReport
     from unmoor.leave.uses import Uses
 
 LOST = 3
 """The exit code where something is lost."""
-
-_PATH = click.Path(path_type=Path)
 
 
 @click.group("move")
@@ -25,19 +25,23 @@ def command() -> None:
 @command.command("check")
 @click.option("--from", "source", metavar="ENGINE[@VERSION]", required=True, help="The engine that serves today.")
 @click.option("--to", "target", metavar="ENGINE[@VERSION]", required=True, help="The engine to move to.")
-@click.option("--traffic", type=_PATH, metavar="LOG", help="Recorded requests: a file, a folder, or -.")
+@click.option("--traffic", type=PATH_NAME, metavar="LOG", help="Recorded requests: a file, a folder, or -.")
 @click.option("--format", "format_name", metavar="NAME", help="The log's format; its first line tells it unless given.")
-@click.option("--model", type=_PATH, metavar="DIR", help="The checkpoint that is served: a folder or a GGUF file.")
-@click.option("--adapters", type=_PATH, metavar="DIR", help="LoRA adapters that are served.")
-@click.option("--schemas", type=_PATH, metavar="DIR", help="JSON schemas beyond those in the log.")
-@click.option("--start", type=_PATH, metavar="FILE", help="The command line that starts the engine of today.")
+@click.option("--model", type=PATH_NAME, metavar="DIR", help="The checkpoint that is served: a folder or a GGUF file.")
+@click.option("--adapters", type=PATH_NAME, metavar="DIR", help="LoRA adapters that are served.")
+@click.option("--schemas", type=PATH_NAME, metavar="DIR", help="JSON schemas beyond those in the log.")
+@click.option("--start", type=PATH_NAME, metavar="FILE", help="The command line that starts the engine of today.")
 @click.option(
-    "--dashboards", type=_PATH, metavar="PATH", multiple=True, help="Dashboards, alerts, probes: names in them count."
+    "--dashboards",
+    type=PATH_NAME,
+    metavar="PATH",
+    multiple=True,
+    help="Dashboards, alerts, probes: names in them count.",
 )
 @click.option("--strict", is_flag=True, help="Refuse a version whose surface is not known.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/move-check.md).")
-@click.option("--sarif", type=_PATH, metavar="OUT", help="Write the findings for code scanning as well.")
-@click.option("--page", type=_PATH, metavar="OUT.html", help="Write a page as well.")
+@click.option("--sarif", type=PATH_NAME, metavar="OUT", help="Write the findings for code scanning as well.")
+@click.option("--page", type=PATH_NAME, metavar="OUT.html", help="Write a page as well.")
 @click.pass_context
 def check(
     context: click.Context,

@@ -72,12 +72,13 @@ def plan_log(plan: Plan, *, base: Path, watch: Watch | None = None) -> Traffic:
     """
     written = plan.traffic.path or ""
     where = f"plan '{plan.name}', traffic.path"
-    path = base / _at_home(expand(written, where=where), where=where)
-    if not (_is_file(path) or _is_folder(path)):
+    named = expand(written, where=where)
+    path = base / _at_home(named, where=where)
+    if not named or not (_is_file(path) or _is_folder(path)):
         raise TrafficError(
             "no such traffic",
             where=where,
-            seen=shown(path),
+            seen=shown(path) if named else "an empty name",
             expected=_LOG,
             hint=_how_to_get(plan),
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unmoor.cli.path_name import PATH_NAME
 from unmoor.cli.positive_number import positive_number
 from unmoor.cli.token_count import token_count
 
@@ -25,28 +26,27 @@ if TYPE_CHECKING:
 BYTES_PER_TOKEN = 4.0
 """Where the log tells no ratio, as for its own conversion."""
 MS_PER_S = 1000.0
-_PATH = click.Path(path_type=Path)
 _OTHER_FILE = "name another file, or remove this one"
 
 
 @click.command("profile")
-@click.argument("log", type=_PATH)
+@click.argument("log", type=PATH_NAME)
 @click.option("--format", "format_name", metavar="NAME", help="The log's format; its first line tells it unless given.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/traffic.md).")
 @click.option(
     "--kv-tokens", type=token_count, metavar="N", multiple=True, help="KV capacity of a replica, 1.3M say; repeatable."
 )
 @click.option("--block-tokens", type=token_count, metavar="N", help="Cache in blocks of N tokens [the log's own].")
-@click.option("--tokenizer", type=_PATH, metavar="PATH", help="Count by this tokenizer.json, or a model's folder.")
-@click.option("--plan", type=_PATH, metavar="PLAN", help="Say what it means for this plan's engines and hardware.")
+@click.option("--tokenizer", type=PATH_NAME, metavar="PATH", help="Count by this tokenizer.json, or a model's folder.")
+@click.option("--plan", type=PATH_NAME, metavar="PLAN", help="Say what it means for this plan's engines and hardware.")
 @click.option(
     "--replicas", type=click.IntRange(1, 1024), metavar="N", multiple=True, help="Repeatable; 2, 4 and 8 unless given."
 )
 @click.option("--prefill-tps", type=positive_number, metavar="TPS", help="A replica computes so many tokens/s [8000].")
 @click.option("--tpot-ms", type=positive_number, metavar="MS", help="An answer's token takes so long [25].")
-@click.option("--page", type=_PATH, metavar="OUT.html", help="Write a page with plots as well.")
-@click.option("--fingerprint", type=_PATH, metavar="OUT", help="Write what can be shared: no prompt, keyed names.")
-@click.option("--key-file", type=_PATH, metavar="FILE", help="The fingerprint's key; made if there is none.")
+@click.option("--page", type=PATH_NAME, metavar="OUT.html", help="Write a page with plots as well.")
+@click.option("--fingerprint", type=PATH_NAME, metavar="OUT", help="Write what can be shared: no prompt, keyed names.")
+@click.option("--key-file", type=PATH_NAME, metavar="FILE", help="The fingerprint's key; made if there is none.")
 @click.option("--show-text", is_flag=True, help="Quote a few words where prompts that could share first differ.")
 @click.option("--most-broken", type=click.IntRange(0), metavar="N", help="Skip so many broken lines [10, or 1 %].")
 def command(
