@@ -406,3 +406,70 @@ def test_most_of_the_first_requests_tell_whether_a_log_has_times(odd: int, *, ti
     traffic = read_traffic(content, where="log", cutter=BytesCutter(b"key"))
     assert (len(traffic), traffic.skipped_lines, traffic.timed) == (39, 1, timed)
     assert traffic.skipped[0].startswith(f"line {odd + 1}: {'no time' if timed else 'a time of another kind'}")
+
+
+CACHED = {"input_tokens": 10, "cache_creation_input_tokens": 40, "cache_read_input_tokens": 950, "output_tokens": 5}
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (CACHED, 1000),
+        (CACHED | {"cache_creation_input_tokens": None}, 960),
+        (CACHED | {"input_tokens": 0}, 990),
+        ({"input": 10, "cache_read_input_tokens": 990}, 1000),
+        ({"input_tokens": 1000, "input_tokens_details": {"cached_tokens": 990}}, 1000),
+        ({"prompt_tokens": 1000, "cache_read_input_tokens": 990, "cache_creation_input_tokens": 5}, 1000),
+        ({"prompt_tokens": 1000, "prompt_tokens_details": {"cached_tokens": 990}}, 1000),
+    ],
+    ids=["anthropic", "nothing written", "all cached", "langfuse", "responses", "litellm", "chat"],
+)
+def test_cached_tokens_count_once_whether_the_source_counts_them_in_or_beside(
+    usage: dict[str, Any], tokens: int
+) -> None:
+    _, (beside, answered) = read({"request": CHAT, "usage": usage}, {"request": CHAT, "response": {"usage": usage}})
+    assert (beside.input_tokens, answered.input_tokens) == (tokens, tokens)
+
+
+def test_cached_tokens_count_in_a_record_of_counts_alone() -> None:
+    traffic, _ = read({"timestamp": 1796029200} | CACHED)
+    assert traffic.input_tokens.tolist() == [1000]
+
+
+def test_true_and_false_name_nobody() -> None:
+    _, entries = read(
+        {"request": CHAT, "user": False, "session_id": True, "metadata": {"team": True}},
+        {"request": CHAT, "user": 0, "session_id": 7},
+    )
+    assert [(entry.tenant, entry.session) for entry in entries] == [(None, None), ("0", "7")]
+
+
+FAILED = {"call_type": "acompletion", "status": "failure", "prompt_tokens": 0, "messages": "{}"}
+EMBEDDED = {"call_type": "aembedding", "prompt_tokens": 10, "messages": "{}"}
+STEP = {"type": "SPAN", "startTime": "2026-11-30T09:00:05Z", "name": "retrieve"}
+
+
+@pytest.mark.parametrize("passed_over", [FAILED, EMBEDDED, STEP], ids=["failed", "embedded", "step"])
+def test_a_log_may_begin_with_any_number_of_records_that_are_no_requests(passed_over: dict[str, Any]) -> None:
+    traffic, _ = read(*[passed_over] * 25, *[SPENT] * 30)
+    assert (traffic.format, len(traffic), traffic.skipped_lines) == ("openai", 30, 0)
+
+
+@pytest.mark.parametrize(
+    ("passed_over", "seen"),
+    [
+        (FAILED, "3 records of failed requests say neither text nor tokens: they were left out"),
+        (EMBEDDED, "3 records other than generations (embeddings, spans) were passed over"),
+    ],
+    ids=["failed", "embedded"],
+)
+def test_a_log_without_a_request_says_what_it_holds_instead(passed_over: dict[str, Any], seen: str) -> None:
+    with pytest.raises(TrafficError, match="no request in it") as caught:
+        read(*[passed_over] * 3)
+    assert caught.value.seen == seen
+    assert "--format" not in str(caught.value.hint)
+
+
+def test_a_failure_of_something_else_is_no_log_of_requests() -> None:
+    with pytest.raises(TrafficError, match="no known format"):
+        read({"status": "failure", "message": "disk full"})

@@ -250,6 +250,32 @@ def test_files_of_two_formats_in_a_folder_are_an_error_that_names_both() -> None
     assert "passed over: b, c" in traffic.caveats[0].text
 
 
+def test_a_folder_reads_alike_whatever_its_files_are_called() -> None:
+    """Files before the one that tells the format are read once it is known, as they are after it."""
+    header, rows = b"input_tokens,output_tokens\n", b"".join(b"%d,1\n" % n for n in range(1, 60))
+    unknown = b"\n".join([b"5;"] * 3 + [b"?"] * 2) + b"\n"
+    read = {
+        order: read_traffic(folder(**dict(zip("ab", order, strict=True))), where="logs")
+        for order in ((header + b"99,1\n", rows), (rows, header + b"99,1\n"))
+    }
+    assert {tuple(sorted(traffic.input_tokens.tolist())) for traffic in read.values()} == {(*range(1, 60), 99)}
+    assert {traffic.caveats for traffic in read.values()} == {()}
+    both = [
+        read_traffic(folder(**dict(zip("ab", order, strict=True))), where="logs")
+        for order in ((unknown, header + rows), (header + rows, unknown))
+    ]
+    assert [len(traffic) for traffic in both] == [59, 59]
+    assert [[caveat.code for caveat in traffic.caveats] for traffic in both] == [["files_passed_over"]] * 2
+
+
+def test_a_log_of_lines_without_a_request_says_how_many() -> None:
+    vllm = b"INFO 12-01 12:00:00 [core.py:58] ready\n"
+    with pytest.raises(TrafficError) as caught:
+        read_traffic(vllm * 4, where="log")
+    assert caught.value.seen == "4 lines without a request"
+    assert "--log-level DEBUG" in str(caught.value.expected)
+
+
 def test_a_broken_line_of_a_folder_is_named_by_its_file() -> None:
     traffic = read_traffic(folder(a=LOG, b=LOG + b"{\n"), where="logs")
     assert traffic.skipped == ("b line 51: not a JSON object (seen Input data was truncated)",)

@@ -33,13 +33,15 @@ class Part(msgspec.Struct, frozen=True):
 class Prompt(msgspec.Struct, frozen=True):
     """Content as text: the tool definitions (each as the JSON it came as, in order), then the messages in order.
 
-    `messages` and `tool_objects` are the decoded originals, for a model's own chat template.
+    `messages` and `tool_objects` are the decoded originals, for a model's own chat template. `others` is how many of
+    its pieces are images, sounds or files: the text has a hash in the place of each.
     """
 
     parts: tuple[Part, ...]
     tools: tuple[str, ...] = ()
     messages: Sequence[Mapping[str, object]] = ()
     tool_objects: Sequence[object] = ()
+    others: int = 0
 
 
 Content = Blocks | Segments | Prompt | None

@@ -9,8 +9,12 @@ import numpy as np
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.log import Traffic
 from unmoor.traffic.profile.question import Question
+from unmoor.traffic.readers.beyond_text import UNSHARED
 
 _FEW_CUT, _SHARE_CUT = 20, 0.05
+_FEW_LENGTHS, _MANY_LENGTHS, _UNLIKE = 5, 20, 0.5
+_HEAP = 3
+"""So many times as many prompts are of the longest length as of any other where they were cut there."""
 
 
 def once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
@@ -76,13 +80,19 @@ def _of_lengths(traffic: Traffic) -> tuple[Caveat, ...]:
 
 
 def _of_cuts(traffic: Traffic) -> tuple[Caveat, ...]:
-    """That prompts may have been cut when they were logged: many of exactly one length, and none longer."""
+    """That prompts may have been cut when they were logged: many of one length, none longer, and all others unlike.
+
+    Prompts from one template have few lengths between them, cut or not. Those with images end where their count says.
+    """
     if traffic.tree is None or traffic.grain is None or traffic.grain.by not in {"bytes", "tokens"}:
         return ()
-    sizes = traffic.tree.end[traffic.node]
-    longest = int(sizes.max())
-    count = int((sizes == longest).sum())
-    if count < max(_FEW_CUT, _SHARE_CUT * len(traffic)) or int(sizes.min()) == longest:
+    if any(caveat.code == UNSHARED for caveat in traffic.caveats):
+        return ()
+    _, counts = np.unique(traffic.tree.end[traffic.node], return_counts=True)
+    count, below = int(counts[-1]), counts[:-1]
+    if count < max(_FEW_CUT, _SHARE_CUT * len(traffic)) or len(below) < _FEW_LENGTHS:
+        return ()
+    if len(below) < min(_MANY_LENGTHS, _UNLIKE * below.sum()) or count < _HEAP * below.max():
         return ()
     return _caveat(
         "prompts_cut",

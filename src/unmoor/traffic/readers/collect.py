@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,11 +15,13 @@ from unmoor.core.evidence import Caveat
 from unmoor.traffic.entry import Blocks, Content, Entry, Prompt, Segments
 from unmoor.traffic.log import UNKNOWN, Grain, Names, Traffic
 from unmoor.traffic.readers.asked_for import AskedFor
+from unmoor.traffic.readers.beyond_text import lengthened, unshared
 from unmoor.traffic.readers.chains import Chains, like_no_other
 from unmoor.traffic.readers.columns import Column, NameColumn, as_column
 from unmoor.traffic.readers.contract import Broken, Cutter
 from unmoor.traffic.readers.lines import MOST_TOKENS, in_range
 from unmoor.traffic.readers.text_sizes import TextSizes, size_of
+from unmoor.traffic.readers.text_taken_out import is_too_short
 from unmoor.traffic.tree import PromptTree, SymbolStore, TreeBuilder
 
 MOST_TOOK_S = 10**7
@@ -66,6 +69,8 @@ class Collector:
         self._input, self._output = Column("i", UNKNOWN), Column("i", UNKNOWN)
         self._line, self._node = Column("i", UNKNOWN), array("i")
         self._text_size, self._answer_bytes = Column("i", UNKNOWN), Column("i", UNKNOWN)
+        self._beyond_text = array("i")  # rows of prompts that hold more than text
+        self._stand_ins = 0
         self._sized = 0  # rows in the column of text sizes, which are known once the text is cut
         self._session, self._tenant, self._adapter, self._schema = (NameColumn() for _ in range(4))
         self._asked = AskedFor()
@@ -81,13 +86,20 @@ class Collector:
         """Says before the first request whether requests have a time; it decides itself where nobody knows (None)."""
         self._timed = timed
 
-    def add(self, line: int, entry: Entry) -> None:
-        """Takes one request. Raises Broken for one that contradicts those before it, or cannot be."""
+    def add(self, line: int, entry: Entry) -> Entry:
+        """Takes one request, and says as what: without content where its text cannot be the prompt.
+
+        Raises Broken for one that contradicts those before it, or cannot be.
+        """
+        if _is_stand_in(entry):
+            entry = msgspec.structs.replace(entry, content=None)
+            self._stand_ins += 1
         size = self._checked(entry)
         row = len(self._node)
         self._append(line, entry)
         if entry.content is not None:
             self._take(row, entry.content, entry.input_tokens or 0, size)
+        return entry
 
     def traffic(self, told: Told) -> Traffic:
         """All that was taken, in order of arrival."""
@@ -99,7 +111,7 @@ class Collector:
             inputs, outputs = sizes.inputs(), sizes.outputs(outputs)
         tree, unknown = self._grown(inputs, sizes)
         grain = None if tree is None else grain
-        notes = (*(sizes.notes if sizes else ()), *unknown)
+        notes = (*_stand_ins(self._stand_ins), *(sizes.notes if sizes else ()), *unknown)
         del sizes
         at_s, order, late = _in_order(self._at_s.taken())
         return Traffic(
@@ -164,6 +176,8 @@ class Collector:
         """Content, of `size` bytes if it is text, waits until there is enough of it to work on at once."""
         self._waiting.append(row)
         if isinstance(content, Prompt):
+            if content.others:
+                self._beyond_text.append(row)
             self._prompts.append(content)
             self._prompt_bytes += size
             full = len(self._prompts) >= _BATCH_PROMPTS or self._prompt_bytes >= _BATCH_BYTES
@@ -203,8 +217,11 @@ class Collector:
         if self._cutter is None or self._kind is not Prompt:
             return None
         self._size_up_to(len(self))
+        text_only = np.ones(len(self), dtype=np.bool_)
+        text_only[as_column(self._beyond_text)] = False
         return TextSizes(
             cutter=self._cutter,
+            text_only=text_only,
             of_prompts=self._text_size.taken(),
             of_answers=self._answer_bytes.taken(),
             prompt_bytes=self._text_bytes,
@@ -227,7 +244,33 @@ class Collector:
             self._node[row] = self._tree.add([like_no_other(row)], [max(1, round(int(inputs[row]) * ratio))])
         tree = self._tree.finished()
         notes = (_partly_unknown(len(unknown), len(self), share),) if len(unknown) else ()
-        return sizes.in_tokens(tree) if sizes else tree, notes
+        if sizes is None:
+            return tree, notes
+        tree, added = sizes.in_tokens(tree), 0
+        if len(self._beyond_text):
+            rows = as_column(self._beyond_text).astype(np.int64)
+            tree, added = lengthened(tree, self._node, rows, sizes.counted)
+        return tree, (*notes, *unshared(added, int(inputs.sum(dtype=np.int64))))
+
+
+def _is_stand_in(entry: Entry) -> bool:
+    """Whether the text is too short for the tokens that are counted; what is beyond text counts any number."""
+    content, counted = entry.content, entry.input_tokens
+    if not isinstance(content, Prompt) or not counted or content.others:
+        return False
+    characters = sum(len(part.text) for part in content.parts)  # at most as many as bytes, and quickly counted
+    return is_too_short(characters, counted) and is_too_short(size_of(content), counted)
+
+
+def _stand_ins(count: int) -> tuple[Caveat, ...]:
+    if not count:
+        return ()
+    were = "request has" if count == 1 else "requests have"
+    text = (
+        f"{count:,} {were} a text far too short for the prompt's tokens by the log: it stands for one that was taken "
+        "out, and what these prompts share is unknown."
+    )
+    return (Caveat(code="text_redacted", text=text),)
 
 
 def _unlike_the_first(what: str, *, lacking: bool) -> Broken:

@@ -13,7 +13,7 @@ import msgspec
 
 from unmoor.traffic.entry import Blocks, Part, Prompt
 from unmoor.traffic.readers.contract import Broken
-from unmoor.traffic.readers.text_taken_out import REDACTED
+from unmoor.traffic.readers.text_taken_out import is_mark
 
 Tree = Mapping[str, Any]
 
@@ -71,6 +71,8 @@ _BESIDE_TEXT = (
     "call_id",
     "reasoning_content",
 )
+_WRITTEN = frozenset(("tool_use", "server_tool_use", "tool_result", "thinking"))
+"""Pieces of a message that are text in a prompt though they hold none as such, as Anthropic's interface has them."""
 _HASH_BYTES = 6
 _ROLE_AND_CONTENT = 2
 _MOST_SHAPES = 1000
@@ -143,7 +145,7 @@ class Bodies:
             parts.append(Part(role=str(message.get("role") or message.get("type") or ""), text=text))
         self.beyond_text += beyond > 0
         encoded = tuple(msgspec.json.encode(tool).decode() for tool in offered) if offered else ()
-        return Prompt(parts=tuple(parts), tools=encoded, messages=messages, tool_objects=offered)
+        return Prompt(parts=tuple(parts), tools=encoded, messages=messages, tool_objects=offered, others=beyond)
 
     def _listed(self, said: Sequence[object]) -> Iterator[Prompt | Blocks]:
         """Each prompt of a list of them: texts or token ids; a list of ids is one prompt."""
@@ -217,12 +219,21 @@ def _content(content: object) -> tuple[str, int]:
         return "", 0
     texts, others = [], 0
     for piece in content:
-        text = piece if isinstance(piece, str) else piece.get("text") if isinstance(piece, dict) else None
-        if not isinstance(text, str):
-            others += 1
-            text = f"\ufffc{_hash_of(piece)}"  # Unicode's own character for an object among text
+        text, beyond = _piece(piece)
         texts.append(text)
+        others += beyond
     return "\n".join(texts), others
+
+
+def _piece(piece: object) -> tuple[str, int]:
+    text = piece if isinstance(piece, str) else piece.get("text") if isinstance(piece, dict) else None
+    if isinstance(text, str):
+        return text, 0
+    if isinstance(piece, dict) and piece.get("type") in _WRITTEN:
+        text, others = _content(piece.get("content"))
+        rest = {name: value for name, value in piece.items() if name != "content"}
+        return f"{msgspec.json.encode(rest).decode()}{text}", others
+    return f"\ufffc{_hash_of(piece)}", 1  # Unicode's own character for an object among text
 
 
 def _setting(name: str, value: object) -> object:
@@ -279,7 +290,7 @@ def answer_bytes_of(answer: Tree) -> int | None:
         if isinstance(choice, dict):
             message = choice.get("message")
             texts.append(message.get("content") if isinstance(message, dict) else choice.get("text"))
-    if REDACTED in texts:
+    if any(map(is_mark, texts)):
         return None
     sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts if isinstance(text, str)]
     return sum(sizes) if sizes else None

@@ -209,7 +209,7 @@ class _Reader:
         body = body_in(tree, named=False)
         if body is None:
             if not is_counted(tree, _answer(tree, present)):
-                if tree.get("status") in _FAILURES:
+                if _has_failed(tree):
                     self._unknown += 1
                     return ()
                 raise Broken("no request's body", seen="an object without one, or its tokens", expected=EXPECTED)
@@ -225,7 +225,7 @@ class _Reader:
         at = _first(tree, present.times)
         owners = _owners(tree, body, present)
         contents = self._contents(tree, body, input_tokens)
-        self._failed += tree.get("status") in _FAILURES
+        self._failed += _has_failed(tree)
         alone = len(contents) == 1  # else tokens are counted for all of them together
         output_tokens = usage.output_tokens if alone else None
         asked = self._bodies.asked_of(body)
@@ -376,13 +376,25 @@ def _first(tree: Tree, names: Sequence[str]) -> object:
 
 def _name(tree: Tree, names: Sequence[str]) -> str | None:
     for name in names:
-        if name in tree and isinstance(tree[name], str | int) and tree[name] != "":
-            return str(tree[name])
+        value = tree.get(name)
+        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+            return str(value)
     return None
 
 
 def _looks_like(first: FirstLine) -> bool:
-    return body_in(first.keys) is not None or is_counted(first.keys)
+    return body_in(first.keys) is not None or is_counted(first.keys) or _is_passed_over(first.keys)
+
+
+def _is_passed_over(record: Tree) -> bool:
+    """Whether this is a call or a step that holds no request, as a log may begin with many of them."""
+    kind = record.get("call_type")
+    return _is_step(record) or (isinstance(kind, str) and (_is_other("call_type", kind) or _has_failed(record)))
+
+
+def _has_failed(record: Tree) -> bool:
+    status = record.get("status")
+    return isinstance(status, str) and status in _FAILURES
 
 
 FORMAT = RecordFormat(name="openai", expected=EXPECTED, looks_like=_looks_like, start=_Reader)

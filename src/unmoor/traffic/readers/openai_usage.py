@@ -12,10 +12,14 @@ Tree = Mapping[str, Any]
 
 USAGES = ("usage", "usageDetails")
 """The keys beside an answer under which tokens are counted."""
-_INPUTS = ("prompt_tokens", "input_tokens", "promptTokens")
 _OUTPUTS = ("completion_tokens", "output_tokens", "completionTokens")
-_INPUTS_OR_BARE, _OUTPUTS_OR_BARE = (*_INPUTS, "input"), (*_OUTPUTS, "output")
-_CACHED = frozenset(("cache_read_input_tokens", "cache_creation_input_tokens"))
+_OUTPUTS_OR_BARE = (*_OUTPUTS, "output")
+_CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""Beside `prompt_tokens` they are a part of it (LiteLLM), beside `input_tokens` they come on top (Anthropic).
+
+OpenAI's own `input_tokens` holds the cached ones, which it names one level down, in `input_tokens_details`.
+"""
+_WITH_CACHED = ("prompt_tokens", "promptTokens")
 _LONGEST_NUMBER = 12
 
 
@@ -31,12 +35,17 @@ class Usage(NamedTuple):
 
     @property
     def input_tokens(self) -> int | None:
-        """A prompt's tokens; Langfuse's `input` is without the cached ones, which stand beside it."""
-        count = _count(self.counts, _INPUTS if self.in_record else _INPUTS_OR_BARE)
-        if count is None or any(name in self.counts for name in _INPUTS):
-            return count
-        beside = (self.counts[name] for name in self.counts if name.startswith("input_") or name in _CACHED)
-        return count + sum(tokens for tokens in beside if isinstance(tokens, int) and tokens > 0)
+        """A prompt's tokens, with the cached ones, which Anthropic's and Langfuse's counts have beside them."""
+        whole = _count(self.counts, _WITH_CACHED)
+        if whole is not None:
+            return whole
+        if self.counts.get("input_tokens") is not None:
+            parts = ["input_tokens", *_CACHED]
+        elif not self.in_record and self.counts.get("input") is not None:
+            parts = ["input", *(name for name in self.counts if name.startswith("input_")), *_CACHED]
+        else:
+            return None
+        return sum(_count(self.counts, (name,)) or 0 for name in parts) or None
 
     @property
     def output_tokens(self) -> int | None:

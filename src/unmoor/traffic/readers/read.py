@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 from unmoor.core.errors import TrafficError
 from unmoor.core.evidence import Caveat
@@ -23,6 +23,11 @@ _LOOKED_AT = 20
 
 _ODD = (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, RecursionError)
 _NAMED = 5
+_PASSED_OVER = frozenset(("other_calls", "failed_left_out"))
+"""Caveats that say of records in the right format why they are no requests to profile."""
+
+_HELD_BYTES = 16 * 1024 * 1024
+"""So much of the files before the one that tells the format is kept, to be read once it is known."""
 
 
 def read_traffic(
@@ -55,16 +60,16 @@ def read_traffic(
         if not len(collector):
             collector.expect(timed=reading.timed)
         try:
-            collector.add(number, entry)
+            taken = collector.add(number, entry)
         except Broken as broken:
             skipped.add(number, broken)
             continue
         skipped.taken(number)
         if watch is not None:
-            watch(number, entry)
+            watch(number, taken)
     skipped.check()
     if not len(collector):
-        raise _empty(where, "a header without a request after it" if reading.started else "an empty file")
+        raise reading.empty(where)
     return reading.completed(collector.traffic(reading.told(where)))
 
 
@@ -81,6 +86,8 @@ class _Reading:
         """Whether most of the requests among the first records have a time; None where there is none among them."""
         self._no_logs: list[NotALogError] = []
         self._strange: list[tuple[str, int, bytes | Broken]] = []
+        self._held: list[tuple[str, list[Row]]] = []  # files before the one that tells the format
+        self._held_bytes = 0
         self._reader: RecordReader | None = None
 
     def entries(self) -> Iterator[tuple[int, Entry]]:
@@ -94,19 +101,44 @@ class _Reading:
                 self._no_logs.append(error)
                 continue
             outcomes = self._outcomes(name, head)
-            if outcomes is None:
-                self._strange.append((name, *head[0]))
-            else:
+            if outcomes is not None:
                 yield from self._taken(outcomes)
                 yield from self._read(rows)
+                yield from self._from_held()
+            elif self._format is not None or not self._hold(name, head, rows):
+                self._strange.append((name, *head[0]))
             rows.close()
-        if self._reader is None and (self._strange or self._no_logs):
+        if self._reader is None and (self._strange or self._held or self._no_logs):
             raise self._nothing_known()
 
-    @property
-    def started(self) -> bool:
-        """Whether any file had a record of a known format."""
-        return self._reader is not None
+    def _hold(self, name: str, head: Sequence[Row], rows: Iterator[Row]) -> bool:
+        """Keeps a file that says no format, since a later one may; False for one that is too large, or damaged."""
+        if not self._records.several:
+            return False
+        held: list[Row] = []
+        size = self._held_bytes
+        try:
+            for number, record in chain(head, rows):
+                held.append((number, record))
+                size += len(record) if isinstance(record, bytes) else 0
+                if size > _HELD_BYTES:
+                    return False
+        except TrafficError:
+            return False
+        self._held.append((name, held))
+        self._held_bytes = size
+        return True
+
+    def _from_held(self) -> Iterator[tuple[int, Entry]]:
+        """The requests in files before the one that told the format, as if they came after it."""
+        held, self._held = self._held, []
+        for name, rows in held:
+            outcomes = self._outcomes(name, rows[:_LOOKED_AT])
+            if outcomes is None:
+                self._strange.append((name, *rows[0]))
+                continue
+            yield from self._taken(outcomes)
+            yield from self._read(iter(rows[_LOOKED_AT:]))
 
     def told(self, where: str) -> Told:
         """What is known of the log besides its requests."""
@@ -205,10 +237,25 @@ class _Reading:
             hint=f"put them into folders of their own; `--format {first.name}` reads those of that format only",
         )
 
+    def empty(self, where: str) -> TrafficError:
+        """The error for a log without a request, which says what was there instead."""
+        expected, hint = "at least one request", HINT
+        others = [note.text for note in self._reader.notes if note.code in _PASSED_OVER] if self._reader else []
+        if others:
+            seen, hint = " ".join(others).rstrip("."), "bring a log of a time in which requests were answered"
+        elif self._format is None or self._reader is None:
+            seen = "an empty file"
+        elif self._records.count <= 1:
+            seen = "a header without a request after it"
+        else:
+            seen, expected = f"{self._records.count:,} lines without a request", f"{expected}; {self._format.expected}"
+        return TrafficError("no request in it", where=where, seen=seen, expected=expected, hint=hint)
+
     def _nothing_known(self) -> TrafficError:
-        if not self._strange:
+        strange = [*self._strange, *((name, *rows[0]) for name, rows in self._held)]
+        if not strange:
             return self._no_logs[0]
-        _, number, record = self._strange[0]
+        _, number, record = min(strange, key=lambda file: file[1])
         if isinstance(record, Broken):
             return self._skipped.error_of(number, record)
         return no_known_format(record, where=self._records.place(number))
@@ -233,7 +280,3 @@ def _mostly_timed(outcomes: Sequence[tuple[int, list[Entry] | Broken]]) -> bool 
 def _odd(error: Exception) -> Broken:
     """A record of which nobody thought costs itself, not the log."""
     return Broken("a value that cannot be", seen=type(error).__name__, expected="a request as the format has it")
-
-
-def _empty(where: str, seen: str) -> TrafficError:
-    return TrafficError("no request in it", where=where, seen=seen, expected="at least one request", hint=HINT)

@@ -57,6 +57,11 @@ class Records:
         return _are_files(self._source)
 
     @property
+    def count(self) -> int:
+        """How many records, or lines, were read so far, blank ones too."""
+        return self._before
+
+    @property
     def fingerprint(self) -> str:
         """The SHA-256 of what was read: of the files' contents in their order, unpacked."""
         return self._digest.hexdigest()

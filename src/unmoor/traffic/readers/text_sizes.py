@@ -36,7 +36,8 @@ class TextSizes:
     """The sizes of a log's prompts in the cutter's unit, and of its answers in bytes, one row a request.
 
     `counted` are the prompts' tokens as the source counts them, or UNKNOWN; `of_prompts` is UNKNOWN where the text is,
-    and `counted` is then known. `prompt_bytes` is all prompts' text.
+    and `counted` is then known. `text_only` is whether the prompt is text alone, of which bytes a token are measured.
+    `prompt_bytes` is all prompts' text.
     """
 
     cutter: Cutter
@@ -44,22 +45,23 @@ class TextSizes:
     of_answers: NDArray[np.int64]
     prompt_bytes: int
     counted: NDArray[np.int32]
+    text_only: NDArray[np.bool_]
 
     @property
     def measured_on(self) -> int:
-        """How many requests say how many tokens the text of their prompt has."""
+        """How many requests say how many tokens the text of their prompt has, with nothing else in it."""
         return int(np.count_nonzero(self._measured))
 
     @property
     def _measured(self) -> NDArray[np.bool_]:
-        both: NDArray[np.bool_] = (self.counted != UNKNOWN) & (self.of_prompts != UNKNOWN)
+        both: NDArray[np.bool_] = self.text_only & (self.counted != UNKNOWN) & (self.of_prompts != UNKNOWN)
         return both
 
     @cached_property
     def bytes_per_token(self) -> float:
         """Of a tokenizer's own count, of the source's, or assumed.
 
-        Of the source's it is the median over all bytes: requests whose count holds more than their text (images, a
+        Of the source's it is the median over all bytes: requests whose count holds more than their text (a
         hidden prompt) do not move it while they hold less than half of the bytes.
         """
         if self.cutter.by == "tokens":
@@ -95,7 +97,8 @@ class TextSizes:
             return tuple(self.cutter.notes)
         ratio, count = self.bytes_per_token, self.measured_on
         if not count:
-            text = f"Tokens are bytes over {ratio:g}, which is assumed: no request says how many tokens its prompt has."
+            which = "request" if self.text_only.all() else "request of text alone"
+            text = f"Tokens are bytes over {ratio:g}, which is assumed: no {which} says how many tokens its prompt has."
             return (*self.cutter.notes, Caveat(code="tokens_assumed", text=text))
         were = "request that says" if count == 1 else "requests that say"
         text = f"Tokens are bytes over {ratio:.3g}, measured on {count:,} {were} how many tokens the prompt has."
