@@ -13,6 +13,7 @@ from unmoor.leave.checks.launch import CHECK
 from unmoor.leave.finding import Finding
 from unmoor.leave.launch_flags import read_launch_flags
 from unmoor.leave.start_command import StartCommand, start_command
+from unmoor.leave.starting.secrets import SECRET
 from unmoor.leave.starting.memory_shares import rule
 from unmoor.leave.uses import Uses
 
@@ -94,7 +95,7 @@ def test_a_move_without_a_start_says_what_was_not_looked_at() -> None:
         (VLLM, "-tp 2", TRTLLM, "--tensor_parallel_size 2"),
         (VLLM, "--max-model-len 8k", SGLANG, "--context-length 8000"),
         (VLLM, "--max-model-len 8K", TRTLLM, "--max_seq_len 8192"),
-        (VLLM, "--max-model-len 8192 --max-num-seqs 16", LLAMA, "--ctx-size 131072 --parallel 16"),
+        (VLLM, '--api-key "$VLLM_API_KEY"', LLAMA, "--api-key $VLLM_API_KEY"),
         (VLLM, "--no-enable-prefix-caching", SGLANG, "--disable-radix-cache"),
         (VLLM, "--no-enable-prefix-caching", LLAMA, "--no-cache-prompt"),
         (VLLM, "--no-enable-chunked-prefill", SGLANG, "--chunked-prefill-size -1"),
@@ -127,7 +128,7 @@ def test_a_move_without_a_start_says_what_was_not_looked_at() -> None:
             VLLM,
             "--scheduling-policy priority",
         ),
-        (TRTLLM, "--max_batch_size 64", LLAMA, "--parallel 64"),
+        (LLAMA, "--parallel 64", TRTLLM, "--max_batch_size 64"),
     ],
 )
 def test_options_go_over_with_their_values(tmp_path: Path, source: str, given: str, target: str, there: str) -> None:
@@ -290,7 +291,7 @@ def test_every_option_of_every_pair_is_classed_or_not_looked_at(tmp_path: Path, 
         assert finding.kind in {kind.id for kind in CHECK.kinds}
         assert not finding.fix.startswith("Pass ``")
         assert "None" not in finding.fix + finding.seen
-    assert all(word and word != "<secret>" for word in done.words)
+    assert all(word and word != SECRET for word in done.words)
     known = {name for flag in case.target.flags.values() for name in flag.names}
     known |= {word for flag in case.target.flags.values() for word in (*flag.on.split(), *flag.off.split())}
     known |= {word for trait in case.target.traits.values() for word in trait.flag.split()}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from unmoor.engines.surface.surface import Flag, Surface
 from unmoor.leave.case import Case
+from unmoor.leave.finding import Finding
 from unmoor.leave.launch_flags import LaunchFlags
+from unmoor.leave.starting.needs import Need, needs
 from unmoor.leave.starting.options import ON
 from unmoor.leave.starting.translate import Translated, translate
 
@@ -39,10 +41,26 @@ class Default:
         return " ".join(self.words) or "; ".join(f"{key}: {value}" for key, value in self.keys)
 
 
-def start_command(case: Case) -> StartCommand:
+@dataclass(slots=True)
+class _Asked:
+    """What findings ask the start for, beyond what it says already, and by which kinds of findings."""
+
+    given: dict[Need, list[str]] = field(default_factory=dict)
+    left_open: dict[Need, list[str]] = field(default_factory=dict)
+
+    def notes(self) -> Iterator[str]:
+        if self.given:
+            each = (f"{one.said} ({', '.join(kinds)})" for one, kinds in self.given.items())
+            yield f"added because findings ask for it: {', '.join(each)}"
+        for one, kinds in self.left_open.items():
+            yield f"{one.name}: asked for by {', '.join(kinds)}, with a value that you have to name"
+
+
+def start_command(case: Case, findings: Sequence[Finding] = ()) -> StartCommand:
     """The target's command; empty where the source's start was not brought, or how the target starts is not known.
 
-    What has no straight translation is left out of it and told in `notes`. Secrets are names of variables in it.
+    It carries what `findings` need it to be started with. What has no straight translation is left out of it and told
+    in `notes`. Secrets are names of variables in it.
     """
     flags, start = case.flags, case.target.start
     if flags is None or start is None:
@@ -57,10 +75,34 @@ def start_command(case: Case) -> StartCommand:
     for default in differing_defaults(case):
         words += default.words
         keys.update(default.keys)
+    asked = _asked(case.target, findings, words, keys)
+    environment = [f"{name}={value}" for one in asked.given if one.variable for name, value in (one.variable,)]
+    for one in asked.given:
+        words += one.words
+        keys.update((one.key,) if one.key else ())
     config = _yaml(keys)
     if config:
         words += [_first(case.target.flags.get("config_file"), "--config"), CONFIG_FILE]
-    return StartCommand(tuple(words), config, tuple(_notes(flags, told, case)))
+    if environment:
+        words = ["env", *environment, *words]
+    return StartCommand(tuple(words), config, (*_notes(flags, told, case), *asked.notes()))
+
+
+def _asked(target: Surface, findings: Sequence[Finding], words: Sequence[str], keys: Mapping[str, str]) -> _Asked:
+    asked = _Asked()
+    for finding in findings:
+        for one in (one for text in finding.needs for one in needs(target, text)):
+            if not _is_said(target, one, words, keys):
+                kinds = (asked.left_open if one.is_open else asked.given).setdefault(one, [])
+                if finding.kind not in kinds:
+                    kinds.append(finding.kind)
+    return asked
+
+
+def _is_said(target: Surface, need: Need, words: Sequence[str], keys: Mapping[str, str]) -> bool:
+    """Whether the start has it already, by this name or by another of the same option."""
+    names = {name for flag in target.flags.values() if need.name in flag.names for name in flag.names} | {need.name}
+    return any(word in names for word in words) or any(key.partition(".")[0] in names or key in names for key in keys)
 
 
 def differing_defaults(case: Case) -> tuple[Default, ...]:

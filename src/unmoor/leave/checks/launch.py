@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from unmoor.engines.surface.surface import Source, Statement, Surface
 from unmoor.leave.case import Case, Check, Hit, hit
+from unmoor.leave.checks import priority
 from unmoor.leave.finding import Kind, Severity, threads
 from unmoor.leave.launch_flags import LaunchFlags
 from unmoor.leave.start_command import Default, differing_defaults, kept, without_concept
@@ -106,12 +107,28 @@ def _look(case: Case) -> Iterator[Hit]:
     if case.stays:
         return
     for one in translate(case):
-        yield from _translated(case, one)
+        if not _is_told_elsewhere(case, one):
+            yield from _translated(case, one)
     if case.source.engine != case.target.engine:
         yield from _unfair(case, flags)
     for default in differing_defaults(case):
         yield _default(case, default)
     _not_looked_at(case, flags)
+
+
+def _is_told_elsewhere(case: Case, one: Translated) -> bool:
+    """Priorities with the requests that carry them; the type of keys and values with what makes figures unequal."""
+    if one.concept in {"scheduling", "priority_order"}:
+        return priority.tells(case)
+    return one.concept == "kv_dtype" and one.outcome == "translated" and not one.by_hand and sets_kv_type(case)
+
+
+def sets_kv_type(case: Case) -> bool:
+    """Whether the start gives keys and values a type of their own, and the move is to another engine."""
+    here = case.source.flags.get("kv_dtype")
+    if case.flags is None or here is None or case.source.engine == case.target.engine:
+        return False
+    return case.flags.concepts.get("kv_dtype", "auto") not in {"auto", here.default}
 
 
 def _does_not_parse(case: Case, flags: LaunchFlags) -> Iterator[Hit]:
@@ -210,9 +227,11 @@ def _unfair(case: Case, flags: LaunchFlags) -> Iterator[Hit]:
             f"This start takes {given['memory_fraction']} of the memory, less than the default of {fraction.default}."
         )
         yield _unequal(case, flags, "memory_fraction", seen)
-    kv_dtype = case.source.flags.get("kv_dtype")
-    if kv_dtype is not None and given.get("kv_dtype", "auto") not in {"auto", kv_dtype.default}:
-        seen = f"This start keeps keys and values as {given['kv_dtype']}: more fit, and answers may differ."
+    if sets_kv_type(case):
+        there = next((one.there for one in translate(case) if one.concept == "kv_dtype" and one.there), "")
+        seen = f"This start keeps keys and values as {given['kv_dtype']}"
+        seen += f" (there: `{there}`)" if there else ""
+        seen += ": more fit, and answers may differ."
         yield _unequal(case, flags, "kv_dtype", seen)
 
 

@@ -59,6 +59,7 @@ def _stage(case: Case) -> Iterator[Hit]:
         if both.there.flag
         else "Ask for probabilities at temperature 1, where both are the same.",
         sources=both.sources,
+        needs=(both.there.flag,),
     )
 
 

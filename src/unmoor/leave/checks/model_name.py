@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from unmoor.engines.surface.surface import Source, Spelling, Surface
@@ -29,7 +30,8 @@ def _look(case: Case) -> Iterator[Hit]:
     names = case.uses.by_model
     if not names or case.stays:
         return
-    adapters = {name: rows for name, rows in names.items() if name in {one.name for one in case.adapters}}
+    known = {one.name for one in case.adapters} | _started_adapters(case)
+    adapters = {name: rows for name, rows in names.items() if name in known}
     yield from _adapters(case, adapters)
     after_colon = _after_colon(case)
     yield from _colons(case, after_colon)
@@ -44,6 +46,17 @@ def _look(case: Case) -> Iterator[Hit]:
             yield _refused(both, unserved)
     elif len(others) > 1:
         yield _accepted(both, others)
+
+
+_NAMED_IN_JSON = re.compile(r'"(?:lora_)?name"\s*:\s*"([^"]+)"')
+
+
+def _started_adapters(case: Case) -> frozenset[str]:
+    """The names that the source's start gives adapters: NAME=PATH, with commas or as further words, or in JSON."""
+    given = case.flags.concepts.get("lora_modules", "") if case.flags is not None else ""
+    if named := _NAMED_IN_JSON.findall(given):
+        return frozenset(named)
+    return frozenset(word.partition("=")[0] for word in given.replace(",", " ").split() if "=" in word)
 
 
 def _served(case: Case) -> frozenset[str]:

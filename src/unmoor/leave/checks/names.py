@@ -117,6 +117,7 @@ def _metric(case: Case, name: str, meaning: str, places: Sequence[str]) -> Itera
         else f"{_stands(places)} {target.title} has it, and not the same.",
         fix=f"Read {told}{changed}{_noted(there)}.{f' Today it is {here.note}.' if here.note else ''}{switched}",
         sources=sources,
+        needs=(there.needs if switched else "",),
     )
 
 
@@ -231,6 +232,7 @@ def _behind_a_flag(case: Case, path: str, here: Route, there: Route, places: Seq
             seen=f"{_stands(places)} {case.target.title} serves it only when it is switched on.",
             fix=f"Start {case.target.title} with {there.needs}.",
             sources=_sources((case.target, there)),
+            needs=(there.needs,),
         )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from unmoor.leave.case import Case, Check, Hit, hit
+from unmoor.leave.checks.launch import sets_kv_type
 from unmoor.leave.finding import Kind, threads
 from unmoor.leave.sides import listed, said, sides
 from unmoor.leave.uses import Rows
@@ -61,9 +62,9 @@ def _due(case: Case) -> Iterator[Hit]:
         features.append("chat.chat_template_kwargs")
     for concept, what in _TYPES.items():
         value = case.flags.concepts.get(concept) if case.flags else None
-        if value and value != "auto":
+        if value and value != "auto" and not (concept == "kv_dtype" and sets_kv_type(case)):
             reasons.append(f"{what} is set at the start of {case.source.title}")
-            features.append(f"flag {concept}")
+            features.append(f"flag {case.flags.spelled[concept] if case.flags else concept}")
     if case.model is not None and len(set(case.model.chat_templates.values())) > 1:
         reasons.append(f"the chat template differs between {listed(case.model.chat_templates)}")
         features.append("model")

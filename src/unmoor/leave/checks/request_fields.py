@@ -11,7 +11,7 @@ from unmoor.engines.surface.load import known_surfaces, surface
 from unmoor.engines.surface.surface import Domain, Endpoint, Scalar, Source, Spelling, Statement, Surface
 from unmoor.engines.surface.translate import WITHOUT_EFFECT, Way, way_to_say
 from unmoor.leave.case import Case, Check, Hit, hit
-from unmoor.leave.checks import priority, schemas, seeds
+from unmoor.leave.checks import priority, schemas, seeds, tool_choice
 from unmoor.leave.finding import Kind, threads
 from unmoor.leave.reading.values import LIST, OBJECT
 from unmoor.leave.starting.needs import said_needs
@@ -151,6 +151,8 @@ def _known(case: Case, field: _Field, concept: str, rows: Rows) -> Iterator[Hit]
     """A field that means something on the source."""
     target = case.target
     spelling = target.spellings.get(concept)
+    if concept == "priority" and priority.tells(case) and (spelling is None or spelling.absent):
+        return
     if spelling is None:
         yield from _plain(case, field)
     elif spelling.absent or field.place not in spelling.endpoints:
@@ -317,6 +319,8 @@ def _values(case: Case, field: _Field, concept: str) -> Iterator[Hit]:
         return
     own = case.source.domains.get(concept)
     for value, rows in field.values.items():
+        if field.path == "tool_choice" and tool_choice.tells(case, value):
+            continue
         if value in _NOT_TOLD or domain.takes(value) or (own is not None and not own.takes(value)):
             continue
         off = own is not None and value in own.off and domain.off

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unmoor.engines.surface.surface import Scalar
 from unmoor.leave.case import Case, Check, Hit, hit
 from unmoor.leave.finding import Kind
 from unmoor.leave.reading.values import OBJECT
@@ -63,6 +64,7 @@ def _choice(case: Case, word: str, rows: Rows, both: Sides) -> Iterator[Hit]:
             seen=f"{both.target.title} serves tool_choice {word} only with {flag}{said(both.there)}.",
             fix=f"Start {both.target.title} with {flag}.",
             sources=both.sources,
+            needs=(flag,),
         )
     elif both.there.value == "no" != both.here.value:
         alone = word == "named" and _can(case, "required")
@@ -76,6 +78,12 @@ def _choice(case: Case, word: str, rows: Rows, both: Sides) -> Iterator[Hit]:
             fix="Offer the named function alone, with tool_choice required." if alone else _INSTEAD[word],
             sources=both.sources,
         )
+
+
+def tells(case: Case, word: Scalar) -> bool:
+    """Whether it is told here what becomes of this tool_choice."""
+    here, there = (side.traits.get(f"tool_choice_{word}") for side in (case.source, case.target))
+    return here is not None and there is not None and there.value == "no" != here.value
 
 
 def _can(case: Case, word: str) -> bool:

@@ -78,6 +78,7 @@ def _cached(case: Case) -> Iterator[Hit]:
             seen=f"Without {flag} {both.target.title} leaves cached_tokens null.",
             fix=f"Start {both.target.title} with {flag}.",
             sources=both.sources,
+            needs=(flag,),
         )
     yield from _grain(case, rows)
 

@@ -13,6 +13,8 @@ from unmoor.leave.starting.shell import Word
 ON, OFF = "on", "off"
 
 _NUMBER = re.compile(r"-\d+(?:\.\d*)?$")
+_VARIABLE = re.compile(r"\$(?:[A-Z_][A-Z0-9_]*|\{[A-Z_][A-Z0-9_]*\})")
+"""A variable that the file does not set: its name is no secret, and the target's start reads the same one."""
 _ATTACHED = re.compile(r"(-[A-Z])([\d.].*)")
 
 
@@ -74,7 +76,7 @@ def take_keys(keys: Mapping[str, tuple[str, int]], surface: Surface) -> Taken:
 def _put(taken: Taken, names: _Names, name: str, value: str, line: int) -> None:
     found = names.found(name)
     name = hidden("", name)
-    shown = hidden(found or name, value)
+    shown = value if _VARIABLE.fullmatch(value) else hidden(found or name, value)
     taken.given[name] = shown
     taken.lines[name] = line
     if found is None:

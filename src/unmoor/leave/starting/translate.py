@@ -155,7 +155,7 @@ def _meant(here: Flag, spelled: str, value: str) -> str:
     return value
 
 
-def _option(one: _Pair, case: Case, flags: LaunchFlags) -> Translated:
+def _option(one: _Pair, case: Case, flags: LaunchFlags) -> Translated:  # noqa: PLR0911 - one return for each way to say it
     there = one.there
     if not there.names:
         return _without_name(one)
@@ -165,6 +165,9 @@ def _option(one: _Pair, case: Case, flags: LaunchFlags) -> Translated:
         return one.told("same", "So there without being told.")
     if one.here.by_hand or there.by_hand:
         return one.told("translated", f"By hand: {_names(there)}{_kind(there)}{_note(there)}.", by_hand=True)
+    if one.concept == "max_running" and _per_slot(case.target) and not _per_slot(case.source):
+        rule = f"By hand: {there.names[0]} divides the context among so many slots: choose the two together."
+        return one.told("translated", rule, by_hand=True)
     if one.concept == "context_tokens":
         return _context(one, case, flags)
     return _valued(one, case.target)
@@ -214,8 +217,18 @@ def _context(one: _Pair, case: Case, flags: LaunchFlags) -> Translated:
     if slots is None or slots < 1:
         return one.passed(_plain(tokens), "Of one request on one side, of all slots together on the other.")
     if there:
-        return one.passed(_plain(tokens * slots), f"Slots share it there: {_plain(tokens)} for each of {slots:g}.")
+        return one.told("translated", f"By hand: {_shared(one, tokens, slots)}", by_hand=True)
     return one.passed(_plain(tokens // slots), f"{slots:g} slots share it today; there it is that of one request.")
+
+
+def _shared(one: _Pair, tokens: float, slots: float) -> str:
+    """Limits of one side, of which the other makes a reservation: memory for all of it is taken at the start."""
+    return (
+        f"{one.there.names[0]} is a reservation that slots share, and memory for all of it is taken at the start; "
+        f"today {tokens:,.0f} tokens of a request and {slots:g} requests at a time are limits. {slots:g} slots of so "
+        f"many would be {tokens * slots:,.0f} tokens of keys and values: choose how many requests really run at a time, "
+        "and how many tokens each needs, and pass their product."
+    )
 
 
 def _per_slot(side: Surface) -> bool:
