@@ -33,7 +33,7 @@ def test_a_surface_reads_in_groups_each_statement_with_its_source_and_the_source
     groups = [line.split()[1] for line in lines if line.startswith("── ")]
     assert groups == [
         *("Requests", "Domains", "Behaviour", "Routes", "Errors", "Metrics", "Started"),
-        *("Flags", "Flags", "Parsers", "Schemas", "Adapters", "Checkpoints", "Sources"),
+        *("Flags", "Flags", "Parsers", "Schemas", "Adapters", "Checkpoints", "Quantised", "Sources"),
     ]
     assert "  repetition_penalty          0 < x; off at 1; else refused [checks]" in lines
     assert "  unknown_model               404; NotFoundError [live]" in lines

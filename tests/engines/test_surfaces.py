@@ -47,6 +47,8 @@ def statements(shown: Surface) -> Iterator[tuple[str, Statement]]:
                 yield from ((f"{group}.{name}.{hardware}", support) for hardware, support in one.items())
             else:
                 yield f"{group}.{name}", one
+    for method, forms in shown.quant_methods.items():
+        yield from ((f"quant_methods.{method}.{form}", support) for form, support in forms.items())
 
 
 @pytest.mark.parametrize("asked", ALL)

@@ -9,12 +9,13 @@ import msgspec
 from unmoor.core.evidence import Caveat
 from unmoor.engines.surface.surface import Surface
 from unmoor.leave.adapters.adapter import Adapter
-from unmoor.leave.adapters.base_model import with_model
+from unmoor.leave.adapters.base_model import fit, with_model
 from unmoor.leave.adapters.support import AdapterVerdict, adapter_verdict
+from unmoor.leave.adapters.support import refused_for_all as adapter_refused
 from unmoor.leave.case import Hit
 from unmoor.leave.checkpoint.bounded import shown
 from unmoor.leave.checkpoint.checkpoint import Checkpoint
-from unmoor.leave.checkpoint.support import Verdict, verdicts
+from unmoor.leave.checkpoint.support import Verdict, refused_for_all, verdicts
 from unmoor.leave.checks.adapters import adapter_file_hits, adapter_hits, base_hits
 from unmoor.leave.checks.checkpoints import file_hits, kv_scale_hits, variant_hits
 from unmoor.leave.finding import Finding
@@ -57,9 +58,11 @@ def check_model(
     """
     adapters = [with_model(adapter, checkpoint) for adapter in adapters]
     found = tuple(one for surface in surfaces for one in verdicts(checkpoint, surface, hardware))
+    if any(problem.fatal for problem in checkpoint.problems):
+        found = tuple(refused_for_all(one, "the files are broken") for one in found)
     hits = list(_hits(checkpoint, adapters, surfaces, hardware, all_wanted=all_wanted))
     findings = tuple(sorted((one.finding for one in hits), key=lambda one: (_ORDER[one.outcome], one.kind)))
-    served = tuple(adapter_verdict(adapter, surface) for surface in surfaces for adapter in adapters)
+    served = tuple(_served(adapter, surface, checkpoint) for surface in surfaces for adapter in adapters)
     return ModelReport(
         checkpoint=checkpoint,
         adapters=tuple(adapters),
@@ -69,6 +72,11 @@ def check_model(
         lost=tuple(_lost(checkpoint, adapters, surfaces, found, findings, all_wanted=all_wanted)),
         caveats=tuple(dict.fromkeys(caveat for surface in surfaces for caveat in surface.caveats)),
     )
+
+
+def _served(adapter: Adapter, surface: Surface, model: Checkpoint) -> AdapterVerdict:
+    verdict, fits = adapter_verdict(adapter, surface), fit(adapter, model)
+    return adapter_refused(verdict, "it does not fit the model") if fits.wrong or fits.missing else verdict
 
 
 def _hits(
@@ -102,6 +110,7 @@ def _lost(
 ) -> Iterator[str]:
     if any(problem.fatal for problem in checkpoint.problems):
         yield "The model's files are broken: nothing can load them."
+        found = ()
     for adapter in adapters:
         if _is_broken(adapter):
             yield f"The files of the adapter {shown(adapter.name)} are broken: nothing can load them."
@@ -118,9 +127,10 @@ def _lost(
 
 
 def _refusing(found: Sequence[Verdict]) -> list[str]:
-    """The engines that refuse on all hardware of which anything is known, if on any."""
+    """The engines that refuse on all hardware of which anything is known, if on any; not where it may yet load."""
     by_engine: dict[str, set[str]] = {}
-    for one in found:
+    may_load = {one.engine for one in found if one.unsaid}
+    for one in (one for one in found if one.engine not in may_load):
         by_engine.setdefault(f"{one.title} {one.version}", set()).add(one.loads)
     return [title for title, loads in by_engine.items() if "refused" in loads and loads <= {"refused", "unknown"}]
 

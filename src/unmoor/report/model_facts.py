@@ -62,7 +62,9 @@ def _tokens(one: Checkpoint) -> str:
 
 
 def traits_words(one: AdapterVerdict) -> str:
-    """The traits that are the reason: those as bad as the whole."""
+    """The traits that are the reason: those as bad as the whole; first what is so whatever the traits."""
+    if one.note:
+        return f": {one.note}"
     traits = [trait for trait in one.traits if trait.serves == one.serves and trait.serves not in {"native", "unknown"}]
     why = ", ".join(
         f"{ADAPTER[trait.trait]}{f' ({trait.flag or trait.note})' if trait.flag or trait.note else ''}"

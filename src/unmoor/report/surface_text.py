@@ -82,6 +82,14 @@ def _groups(shown: Surface) -> Iterator[tuple[str, Iterable[Line]]]:
     yield "Schemas", (Line(name, _support(one), one.source) for name, one in shown.schema.items())
     yield "Adapters", (Line(name, _support(one), one.source) for name, one in shown.adapter.items())
     yield "Checkpoints", (line for scheme, rows in shown.checkpoint.items() for line in _checkpoint(scheme, rows))
+    yield (
+        "Quantised by",
+        (
+            Line(f"{method} {form}", _support(one), one.source)
+            for method, forms in shown.quant_methods.items()
+            for form, one in forms.items()
+        ),
+    )
 
 
 def _requests(shown: Surface) -> Iterator[Line]:

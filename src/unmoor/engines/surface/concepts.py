@@ -329,6 +329,7 @@ ADAPTER: Mapping[str, str] = {
     "use_rslora": "rank-stabilised scale",
     "bias": "trained biases",
     "modules_to_save": "modules trained whole",
+    "classifier_head": "a classifier's head trained whole, and nothing else (classifier, score)",
     "rank_pattern": "ranks by module",
     "alpha_pattern": "scales by module",
     "added_tokens": "tokens of its own",

@@ -240,6 +240,10 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     `fields` lists, for each endpoint, every top-level field of a request that the engine has. `unknown_fields` (a
     trait: "ignored" or "refused") says what becomes of any other. What a mapping lacks is unknown, never "no": an
     engine that has no such thing says so with an empty path or list.
+
+    `checkpoint` says of each scheme and hardware how weights are computed with, `quant_methods` of each tool that
+    quantises (`quant_method` in config.json) in which of its forms files are read at all: "native", as `checkpoint` has
+    it; "refused". The form "other" stands for all that are not named.
     """
 
     engine: str
@@ -263,6 +267,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     schema: Mapping[str, Support] = {}
     adapter: Mapping[str, Support] = {}
     checkpoint: Mapping[str, Mapping[str, Support]] = {}
+    quant_methods: Mapping[str, Mapping[str, Support]] = {}
     caveats: tuple[Caveat, ...] = ()
 
     def source_of(self, statement: Statement) -> Source:

@@ -6,6 +6,7 @@ seen 2026-12-01).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -37,6 +38,8 @@ _EXPERTS = re.compile(r"(?:^|\.)experts(?:\.|$)")
 _PATHLIKE = re.compile(r"^[\w.]+$")
 _HARMLESS_INIT = ("gaussian", "eva", "orthogonal", "mica", "lora_ga")
 """These set the adapter's own weights only; every other named one changes the base model's."""
+_CLASSIFIER_HEADS = ("classifier", "score")
+"""The heads that PEFT itself saves whole for models that classify."""
 _VOCABULARY = ("embed_tokens", "lm_head", "token_embd", "output")
 
 
@@ -96,6 +99,8 @@ def _peft(root: Path) -> Adapter:
         problems.append(Problem(file=WEIGHTS, what="is missing", expected="the adapter's weights", fatal=True))
     ranks = _ranks(tensors)
     problems += _wrong_ranks(config, rank, ranks)
+    problems += _unpaired(tensors, WEIGHTS)
+    problems += _wrong_scale(config)
     base = config.get("base_model_name_or_path")
     return Adapter(
         name=root.resolve().name,
@@ -177,6 +182,45 @@ def _wrong_ranks(config: Tree, rank: int | None, ranks: Mapping[str, int]) -> li
     ]
 
 
+def _unpaired(tensors: Mapping[str, Tensor], file: str) -> list[Problem]:
+    """A problem where a module has only one of the two matrices whose product is added to it."""
+    firsts = {name[: match.start()] for name in tensors if (match := _LORA_A.search(name))}
+    seconds = {name[: match.start()] for name in tensors if (match := _LORA_B.search(name))}
+    alone = sorted(firsts ^ seconds)
+    if not alone:
+        return []
+    there, gone = ("lora_A", "lora_B") if alone[0] in firsts else ("lora_B", "lora_A")
+    return [
+        Problem(
+            file=file,
+            what=f"{len(alone)} of {len(firsts | seconds)} adapted modules have one matrix of two",
+            seen=f"{shown(alone[0])}: {there} without {gone}",
+            expected="lora_A and lora_B",
+            fatal=True,
+        )
+    ]
+
+
+def _wrong_scale(config: Tree) -> list[Problem]:
+    """A problem where the adapter's scale is no number, or makes the adapter do nothing."""
+    alpha = config.get("lora_alpha")
+    if not _is_lora(config) or alpha is None:
+        return []
+    figure = _figure(alpha)
+    if figure is not None and math.isfinite(figure) and figure:
+        return []
+    nothing = figure == 0
+    return [
+        Problem(
+            file=CONFIG,
+            what="makes the adapter do nothing" if nothing else "has a scale that is no number",
+            seen=f"lora_alpha: {shown(alpha)}",
+            expected="a number other than 0" if nothing else "a finite number",
+            fatal=not nothing,
+        )
+    ]
+
+
 def _traits(
     config: Tree, tensors: Mapping[str, Tensor], folder: ModelFolder, container: str
 ) -> Iterator[tuple[str, object]]:
@@ -194,9 +238,10 @@ def _traits(
 
 
 def _told_traits(config: Tree) -> Iterator[tuple[str, object]]:
-    for key in ("use_rslora", "use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "layer_replication"):
+    for key in ("use_rslora", "use_dora", "rank_pattern", "alpha_pattern", "layer_replication"):
         if config.get(key):
             yield key, config[key]
+    yield from _trained_whole(config.get("modules_to_save"))
     if config.get("use_qalora"):
         yield "qalora", True
     if config.get("alora_invocation_tokens"):
@@ -217,13 +262,19 @@ def _told_traits(config: Tree) -> Iterator[tuple[str, object]]:
         yield "rank_choices", rank
 
 
+def _trained_whole(modules: object) -> Iterator[tuple[str, object]]:
+    if modules:
+        heads = isinstance(modules, list) and all(one in _CLASSIFIER_HEADS for one in modules)
+        yield ("classifier_head" if heads else "modules_to_save"), modules
+
+
 def _seen_traits(tensors: Mapping[str, Tensor], config: Tree) -> Iterator[tuple[str, object]]:
     """What the tensors' names tell, whatever the configuration says; a trait that it names already comes from there."""
     targets = _targets(config.get("target_modules"))
     if not config.get("use_dora") and (magnitudes := [name for name in tensors if _MAGNITUDE in name]):
         yield "use_dora", f"{len(magnitudes)} magnitude vectors"
     if config.get("bias", "none") == "none" and not config.get("lora_bias"):
-        biases = [name for name in tensors if _LORA_BIAS.search(name)]
+        biases = [name for name in tensors if _LORA_BIAS.search(name) or _is_bare_bias(name, tensors)]
         if biases:
             yield "bias", f"{len(biases)} tensors"
     if not config.get("modules_to_save") and (whole := [name for name in tensors if not _NOT_WHOLE.search(name)]):
@@ -235,6 +286,12 @@ def _seen_traits(tensors: Mapping[str, Tensor], config: Tree) -> Iterator[tuple[
     vocabulary = sorted({last for name in adapted if (last := name.rsplit(".", 1)[-1]) in _VOCABULARY[:3]})
     if vocabulary:
         yield "embedding", vocabulary
+
+
+def _is_bare_bias(name: str, tensors: Mapping[str, Tensor]) -> bool:
+    """Whether it is the bias of a module of the base model: one trained whole has its weight beside it."""
+    module = name.removesuffix(".bias")
+    return module != name and "lora_" not in name and f"{module}.weight" not in tensors
 
 
 def _gguf(path: Path) -> Adapter:
@@ -257,6 +314,7 @@ def _gguf(path: Path) -> Adapter:
             )
     except BrokenFileError as error:
         problems.append(error.problem)
+    problems += _unpaired(tensors, path.name)
     ranks = _ranks(tensors)
     base = metadata.get("general.base_model.0.name") or metadata.get("general.base_model.0.repo_url")
     return Adapter(

@@ -14,8 +14,9 @@ from unmoor.leave.adapters.adapter import Adapter
 Serves = Literal["native", "fallback", "needs_flag", "varies", "ignored", "refused", "unknown"]
 
 _WORST: Mapping[Serves, int] = {
-    "native": 0, "unknown": 1, "varies": 2, "fallback": 3, "needs_flag": 4, "ignored": 5, "refused": 6,
+    "native": 0, "varies": 1, "fallback": 2, "needs_flag": 3, "unknown": 4, "ignored": 5, "refused": 6,
 }  # fmt: skip
+"""What is not known of one trait is worse than what is known to work, another way or when told to."""
 _CONTAINERS = ("peft_safetensors", "gguf_adapter")
 
 
@@ -34,7 +35,10 @@ class TraitVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdapterVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one engine does with one adapter: the worst of its traits, and each of them."""
+    """What one engine does with one adapter: the worst of its traits, and each of them.
+
+    `note` says why it is refused whatever the traits: its files are broken, or it does not fit the model.
+    """
 
     adapter: str
     engine: str
@@ -42,19 +46,27 @@ class AdapterVerdict(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     serves: Serves
     traits: tuple[TraitVerdict, ...] = ()
+    note: str = ""
 
 
 def adapter_verdict(adapter: Adapter, surface: Surface) -> AdapterVerdict:
-    """The engine's verdict. An adapter whose container the surface does not know is "unknown"."""
+    """The engine's verdict. An adapter whose container the surface does not know is "unknown"; broken, "refused"."""
     traits = (*(trait_verdict(trait, surface) for trait in _asked(adapter)), *_rank(adapter, surface))
+    broken = any(problem.fatal for problem in adapter.problems)
     return AdapterVerdict(
         adapter=adapter.name,
         engine=surface.engine,
         title=surface.title,
         version=surface.version,
-        serves=max((one.serves for one in traits), key=_WORST.__getitem__, default="unknown"),
+        serves="refused" if broken else max((one.serves for one in traits), key=_WORST.__getitem__, default="unknown"),
         traits=traits,
+        note="its files are broken" if broken else "",
     )
+
+
+def refused_for_all(verdict: AdapterVerdict, why: str) -> AdapterVerdict:
+    """The verdict on an adapter that no engine can serve here, whatever its traits."""
+    return msgspec.structs.replace(verdict, serves="refused", note=verdict.note or why)
 
 
 def trait_verdict(trait: str, surface: Surface) -> TraitVerdict:

@@ -14,6 +14,10 @@ class Quantisation(msgspec.Struct, frozen=True, kw_only=True):
     `scheme` is the key of `Surface.checkpoint`: "none", "fp8", "fp8_block", "nvfp4", "mxfp4", "gptq_int4", "awq_int4",
     "gguf", "bitsandbytes", ... `method` is the word of the file that says so (`said_in`). `kv_cache` is the type that
     the checkpoint asks for keys and values; `kv_scales` whether it has their scales (None: no such type is asked for).
+
+    `schemes` are all of them where layers differ, `scheme` being the narrowest. `quant_method` is the key of
+    `Surface.quant_methods`, who wrote the files, and `forms` in which of its forms, in its own words ("NVFP4",
+    "pack-quantized"); both are empty where the scheme's name says who wrote it, or nothing is known but the scheme.
     """
 
     scheme: str
@@ -27,6 +31,14 @@ class Quantisation(msgspec.Struct, frozen=True, kw_only=True):
     kv_cache: str = ""
     kv_scales: bool | None = None
     details: Mapping[str, object] = {}
+    schemes: tuple[str, ...] = ()
+    quant_method: str = ""
+    forms: tuple[str, ...] = ()
+
+    @property
+    def all_schemes(self) -> tuple[str, ...]:
+        """Every scheme that some layer has, the narrowest first."""
+        return self.schemes or (self.scheme,)
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):

@@ -60,12 +60,39 @@ def from_modelopt(told: Tree, *, said_in: str) -> Quantisation:
 
 def from_tensors(tensors: Mapping[str, Tensor]) -> Quantisation:
     """From names and types alone: what nobody said, so that no engine will know it either."""
+    found = _guessed(tensors)
+    return found if found.scheme == "none" else _with(found, quant_method=UNSAID, forms=(UNSAID,))
+
+
+UNSAID = "unsaid"
+"""The method of weights that are quantised, and no file says by whom; no surface has it."""
+
+
+def misfit(found: Quantisation, tensors: Mapping[str, Tensor]) -> tuple[str, str]:
+    """What tensors of another method than the one that is said look like, and what was expected; empty where it fits.
+
+    Only names and types that belong to one kind of method count: `.qweight` to GPTQ and AWQ, 8-bit floats to FP8.
+    """
+    packed = [name for name in tensors if name.endswith(".qweight")]
+    floats = any(tensor.dtype in _FLOATS_OF_8_BITS for tensor in tensors.values())
+    if packed and found.quant_method in _READERS and found.quant_method not in _PACKED_METHODS:
+        return f"{len(packed)} tensors named qweight, as of GPTQ and AWQ", f"tensors as of {found.quant_method}"
+    if floats and not packed and found.quant_method in {"gptq", "awq"}:
+        return "tensors of 8-bit floats, and none named qweight", "tensors named qweight"
+    return "", ""
+
+
+_PACKED_METHODS = frozenset(("gptq", "gptq_marlin", "awq", "auto-round", "intel/auto-round", "inc"))
+_FLOATS_OF_8_BITS = frozenset(("F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"))
+
+
+def _guessed(tensors: Mapping[str, Tensor]) -> Quantisation:
     types = {tensor.dtype for tensor in tensors.values()}
     said_in = "tensors"
     if any(name.endswith(".qweight") for name in tensors):
         scheme = "gptq_int4" if any(name.endswith(".g_idx") for name in tensors) else "awq_int4"
         return Quantisation(scheme=scheme, said_in=said_in)
-    if types & {"F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"}:
+    if types & _FLOATS_OF_8_BITS:
         blocks = any(name.endswith("weight_scale_inv") for name in tensors)
         return Quantisation(scheme="fp8_block" if blocks else "fp8", said_in=said_in)
     if any(name.endswith(("_blocks", ".weight_packed")) for name in tensors) and "U8" in types:
@@ -83,14 +110,28 @@ def _fp8(told: Tree, method: str, said_in: str) -> Quantisation:
         said_in=said_in,
         bits=8,
         activations=_word(told, "activation_scheme"),
+        quant_method=method,
+        forms=("mxfp8" if mxfp8 else "blocks" if blocks else _word(told, "activation_scheme") or "dynamic",),
         details=_kept(told, "weight_block_size", "fmt", "scale_fmt"),
     )
 
 
+def _mxfp8(told: Tree, method: str, said_in: str) -> Quantisation:
+    return _with(_fp8(told, method, said_in), scheme="mxfp8", forms=("mxfp8",))
+
+
 def _gptq(told: Tree, method: str, said_in: str) -> Quantisation:
+    """GPTQ: files are in the first format unless they say another; `dynamic` gives modules bits of their own."""
     bits = _number(told, "bits")
+    dynamic = _table(told, "dynamic") or {}
+    form = "marlin" if told.get("is_marlin_format") is True else _word(told, "checkpoint_format") or "gptq"
+    others = [_number(one, "bits") for one in dynamic.values() if isinstance(one, Mapping)]
+    widths = sorted({width for width in (bits, *others) if width is not None})
     return Quantisation(
         scheme=f"gptq_int{bits}" if bits else "gptq",
+        schemes=tuple(f"gptq_int{width}" for width in widths) if len(widths) > 1 else (),
+        quant_method=method,
+        forms=(form, "dynamic") if dynamic else (form,),
         method=method,
         said_in=said_in,
         bits=bits,
@@ -110,17 +151,19 @@ def _awq(told: Tree, method: str, said_in: str) -> Quantisation:
         said_in=said_in,
         bits=bits,
         group_size=_number(told, "group_size") or _number(told, "q_group_size"),
+        quant_method=method,
+        forms=(_word(told, "version").casefold() or "gemm",),
         sym=None if zero_point is None else not zero_point,
         details=_kept(told, "version", "zero_point", "backend"),
     )
 
 
 def _auto_round(told: Tree, method: str, said_in: str) -> Quantisation:
-    packing = _word(told, "packing_format")
+    packing = _word(told, "packing_format") or "auto_round:auto_gptq"
     inner = _awq if "awq" in packing else _gptq
     found = inner(told, method, said_in)
     details = {**found.details, **_kept(told, "packing_format", "autoround_version")}
-    return _with(found, details=details)
+    return _with(found, details=details, quant_method="auto-round", forms=(packing,))
 
 
 def _bitsandbytes(told: Tree, method: str, said_in: str) -> Quantisation:
@@ -135,7 +178,16 @@ def _bitsandbytes(told: Tree, method: str, said_in: str) -> Quantisation:
 
 
 def _mxfp4(told: Tree, method: str, said_in: str) -> Quantisation:
-    return Quantisation(scheme="mxfp4", method=method, said_in=said_in, bits=4, group_size=32, details=_skipped(told))
+    return Quantisation(
+        scheme="mxfp4",
+        method=method,
+        said_in=said_in,
+        bits=4,
+        group_size=32,
+        quant_method=method,
+        forms=("mxfp4",),
+        details=_skipped(told),
+    )
 
 
 def _modelopt(told: Tree, method: str, said_in: str) -> Quantisation:
@@ -143,9 +195,10 @@ def _modelopt(told: Tree, method: str, said_in: str) -> Quantisation:
     told = _table(told, "quantization") or told
     algorithm = _word(told, "quant_algo").upper()
     layers = [one for one in (_table(told, "quantized_layers") or {}).values() if isinstance(one, Mapping)]
-    schemes = list(dict.fromkeys(_modelopt_scheme(_word(one, "quant_algo").upper()) for one in layers))
+    algorithms = list(dict.fromkeys(_word(one, "quant_algo").upper() for one in layers))
+    schemes = sorted(dict.fromkeys(_modelopt_scheme(one) for one in algorithms), key=_modelopt_bits)
     mixed = algorithm == "MIXED_PRECISION" and schemes
-    scheme = min(schemes, key=_modelopt_bits) if mixed else _modelopt_scheme(algorithm)
+    scheme = schemes[0] if mixed else _modelopt_scheme(algorithm)
     return Quantisation(
         scheme=scheme,
         method=f"{method} {algorithm}".strip(),
@@ -153,6 +206,9 @@ def _modelopt(told: Tree, method: str, said_in: str) -> Quantisation:
         bits=None if _modelopt_bits(scheme) == _UNKNOWN_BITS else _modelopt_bits(scheme),
         group_size=_number(told, "group_size"),
         kv_cache=_modelopt_kv(told),
+        schemes=tuple(schemes) if mixed and len(schemes) > 1 else (),
+        quant_method="modelopt",
+        forms=(algorithm, *algorithms) if mixed else (algorithm,),
         details={**_skipped(told), **({"schemes": schemes} if mixed else {})},
     )
 
@@ -196,7 +252,8 @@ def _compressed(told: Tree, method: str, said_in: str) -> Quantisation:
         for group in (_table(told, "config_groups") or {}).values()
         if isinstance(group, Mapping) and _table(group, "weights")
     ]
-    kinds = [_group(group, _word(group, "format") or _word(told, "format")) for group in groups]
+    forms = [_word(group, "format") or _word(told, "format") for group in groups]
+    kinds = [_group(group, form) for group, form in zip(groups, forms, strict=True)]
     kinds.sort(key=lambda kind: kind.bits or _UNKNOWN_BITS)
     first = kinds[0] if kinds else Quantisation(scheme="none")
     schemes = list(dict.fromkeys(kind.scheme for kind in kinds))
@@ -207,6 +264,9 @@ def _compressed(told: Tree, method: str, said_in: str) -> Quantisation:
         details["sparsity"] = (_table(told, "sparsity_config") or {}).get("sparsity_structure")
     return _with(
         first,
+        schemes=tuple(schemes) if len(schemes) > 1 else (),
+        quant_method=method,
+        forms=tuple(dict.fromkeys((_word(told, "format"), *forms))),
         method=f"{method} {_word(told, 'format')}".strip(),
         said_in=said_in,
         kv_cache=_kv_scheme(_table(told, "kv_cache_scheme")),
@@ -276,7 +336,14 @@ def _quark(told: Tree, method: str, said_in: str) -> Quantisation:
 
 def _fbgemm(told: Tree, method: str, said_in: str) -> Quantisation:
     return Quantisation(
-        scheme="fp8", method=method, said_in=said_in, bits=8, activations="dynamic", details=_skipped(told)
+        scheme="fp8",
+        method=method,
+        said_in=said_in,
+        bits=8,
+        activations="dynamic",
+        quant_method=method,
+        forms=(method,),
+        details=_skipped(told),
     )
 
 
@@ -299,11 +366,19 @@ def _hqq(told: Tree, method: str, said_in: str) -> Quantisation:
 
 
 def _unknown(told: Tree, method: str, said_in: str) -> Quantisation:
-    return Quantisation(scheme=method or "unknown", method=method, said_in=said_in, bits=_number(told, "bits"))
+    return Quantisation(
+        scheme=method or "unknown",
+        method=method,
+        said_in=said_in,
+        bits=_number(told, "bits"),
+        quant_method=method or "unknown",
+        forms=(method or "unknown",),
+    )
 
 
 _READERS: Mapping[str, Callable[[Tree, str, str], Quantisation]] = {
     "fp8": _fp8,
+    "mxfp8": _mxfp8,
     "gptq": _gptq,
     "gptq_marlin": _gptq,
     "awq": _awq,

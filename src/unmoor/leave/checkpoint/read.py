@@ -18,7 +18,7 @@ from unmoor.leave.checkpoint.checkpoint import Checkpoint, Problem, Quantisation
 from unmoor.leave.checkpoint.folder import PICKLES, ModelFolder, list_folder
 from unmoor.leave.checkpoint.gguf_header import file_type_name, read_gguf
 from unmoor.leave.checkpoint.hf_config import CONFIG, ConfigFiles
-from unmoor.leave.checkpoint.quantisation import from_tensors, kv_scale_count, sayings
+from unmoor.leave.checkpoint.quantisation import from_tensors, kv_scale_count, misfit, sayings
 from unmoor.leave.checkpoint.safetensors_header import read_safetensors
 from unmoor.leave.checkpoint.shard_index import INDEX, misplaced, missing_shards, read_index
 from unmoor.leave.checkpoint.tensors import Tensor, WeightsHeader
@@ -240,7 +240,11 @@ def _from_safetensors(
 
 def _unlike(found: Quantisation, tensors: Mapping[str, Tensor]) -> Iterator[Problem]:
     """Where the configuration and the tensors do not say the same of quantisation."""
-    if found.said_in == "tensors":
+    seen, expected = misfit(found, tensors)
+    if seen:
+        what = f"says that weights are of {shown(found.method)}, and the tensors are not"
+        yield Problem(file=found.said_in, what=what, seen=seen, expected=expected, fatal=True)
+    elif found.said_in == "tensors":
         what = "no file says how the weights are quantised"
         yield Problem(file=CONFIG, what=what, seen=f"tensors as of {found.scheme}", expected="quantization_config")
     elif (
@@ -280,7 +284,36 @@ def _gguf(path: Path, folder: ModelFolder, ggufs: list[str]) -> Checkpoint:
             problems.append(error.problem)
     tensors = {name: tensor for header in headers for name, tensor in header.tensors.items()}
     metadata: Mapping[str, object] = headers[0].metadata if headers else {}
+    if not problems:
+        problems += _unusable(path.name, metadata, tensors, len(headers))
     return _from_gguf(str(path), metadata, tensors, len(headers), problems)
+
+
+def _unusable(name: str, metadata: Mapping[str, object], tensors: Mapping[str, Tensor], read: int) -> Iterator[Problem]:
+    """What keeps every engine from a GGUF model whose header can be read: parts, tensors or the architecture lack.
+
+    `split.count` as gguf-split writes it (github.com/ggml-org/llama.cpp, tools/gguf-split, seen 2026-12-01).
+    """
+    parts = _whole(metadata.get("split.count")) or 1
+    if parts > read:
+        yield Problem(
+            file=name,
+            what=f"{parts - read} of {parts} files of weights {'is' if parts - read == 1 else 'are'} missing",
+            seen=f"split.count: {parts}, and {plural(read, 'file')}",
+            expected="all of them, in one folder",
+            fatal=True,
+        )
+    elif not tensors:
+        yield Problem(file=name, what="has no tensors", seen="metadata alone", expected="weights", fatal=True)
+    architecture = metadata.get("general.architecture")
+    if not isinstance(architecture, str) or not architecture.isascii() or not architecture.isprintable():
+        yield Problem(
+            file=name,
+            what="does not say what architecture it is",
+            seen=f"general.architecture: {shown(architecture)}",
+            expected="a name in ASCII, such as llama",
+            fatal=True,
+        )
 
 
 def _from_gguf(

@@ -34,6 +34,8 @@ def read_index(path: Path, name: str = INDEX) -> dict[str, str]:
         raise broken(
             name, "is not an index of weights", seen=shown(failure), expected="weight_map: each tensor's file"
         ) from None
+    if not weight_map:
+        raise broken(name, "names no tensor", seen="an empty weight_map", expected="weight_map: each tensor's file")
     for file in set(weight_map.values()):
         if "/" in file or "\\" in file or "\0" in file or file in {"", ".", ".."}:
             raise broken(name, "names a file outside its folder", seen=shown(file), expected="a name in this folder")

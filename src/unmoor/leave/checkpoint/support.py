@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -29,7 +29,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     "native": computed with as it is stored. "fallback": it works, otherwise than stored (unpacked, emulated), slower or
     in more memory. "refused": an error. "unknown": the engine's surface does not say. `ways` are schemes that this
     engine takes natively there, nearest first; empty where none is needed. `without` are the variants (`variants`) that
-    alone stand in the way: the same scheme, quantised without them, is taken natively there.
+    alone stand in the way: the same scheme, quantised without them, is taken natively there. `unsaid` are who
+    quantised, each with its form, of whom the surface says nothing where it does take the scheme: it may load, or not.
     """
 
     engine: str
@@ -41,6 +42,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...] = ()
     ways: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    unsaid: tuple[str, ...] = ()
 
 
 def variants(checkpoint: Checkpoint) -> tuple[str, ...]:
@@ -79,21 +81,46 @@ def verdicts(
 
 def _verdict(checkpoint: Checkpoint, surface: Surface, hardware: str) -> Verdict:
     scheme = checkpoint.quantisation.scheme
-    weights = surface.checkpoint.get(scheme, {}).get(hardware)
+    each = {one: surface.checkpoint.get(one, {}).get(hardware) for one in checkpoint.quantisation.all_schemes}
+    forms = dict(forms_on(checkpoint, surface))
     besides = dict(_besides(checkpoint, surface, hardware))
-    said = [weights, *besides.values()]
-    loads = _worst(weights, [support for support in besides.values() if support is not None])
+    said = [*each.values(), *forms.values(), *besides.values()]
+    loads = _worst((*each.values(), *forms.values()), [one for one in besides.values() if one is not None])
+    weights = each.get(scheme)
+    taken = any(one is not None and _loads(one) in {"native", "fallback"} for one in each.values())
     return Verdict(
         engine=surface.engine,
         title=surface.title,
         version=surface.version,
         hardware=hardware,
         loads=loads,
-        notes=tuple(_notes(weights, besides)),
+        notes=tuple(_notes(each, forms, besides)),
         sources=tuple(dict.fromkeys(surface.source_of(one) for one in said if one is not None)),
         ways=() if loads in {"native", "unknown"} else ways(scheme, surface, hardware),
         without=tuple(_in_the_way(weights, besides)),
+        unsaid=tuple(words for words, one in forms.items() if one is None) if loads == "unknown" and taken else (),
     )
+
+
+def forms_on(checkpoint: Checkpoint, surface: Surface) -> Iterator[tuple[str, Support | None]]:
+    """What the surface says of who quantised the weights, form by form; None where nothing.
+
+    Nothing comes where the scheme's own name says who it was.
+    """
+    found = checkpoint.quantisation
+    said = surface.quant_methods.get(found.quant_method, {})
+    for form in found.forms:
+        yield container_words(found.quant_method, form), said.get(form) or said.get("other")
+
+
+def container_words(quant_method: str, form: str) -> str:
+    """Who quantised and in which form, each word once: "modelopt NVFP4", "mxfp4"."""
+    return shown(quant_method if form == quant_method else f"{quant_method} {form}".strip())
+
+
+def refused_for_all(verdict: Verdict, why: str) -> Verdict:
+    """The verdict on files that nothing can load, whatever the engine takes of such weights otherwise."""
+    return msgspec.structs.replace(verdict, loads="refused", notes=(why,), sources=(), ways=(), without=(), unsaid=())
 
 
 def _in_the_way(weights: Support | None, besides: Mapping[str, Support | None]) -> Iterator[str]:
@@ -166,16 +193,20 @@ def plainly(key: str) -> str:
     return f"{what} ({more})" if parted else what
 
 
-def _worst(weights: Support | None, besides: Iterable[Support]) -> Loads:
-    """What is not known of the variant changes nothing; what is not known of the weights is not known."""
-    found: list[Loads] = [_loads(one) for one in besides]
-    if weights is not None:
-        found.append(_loads(weights))
+def _worst(weights: Sequence[Support | None], besides: Iterable[Support]) -> Loads:
+    """The worst of all. What is not known of a variant changes nothing; of a scheme or a method it is not known."""
+    found: list[Loads] = [_loads(one) for one in (*weights, *besides) if one is not None]
     if "refused" in found:
         return "refused"
-    if weights is None or "unknown" in found:
+    if None in weights or "unknown" in found:
         return "unknown"
     return "fallback" if "fallback" in found else "native"
+
+
+def _said(support: Support | None) -> str:
+    if support is None:
+        return "not known"
+    return f"{_loads(support)}{f' ({support.note})' if support.note else ''}"
 
 
 def _loads(support: Support) -> Loads:
@@ -190,11 +221,21 @@ def _loads(support: Support) -> Loads:
             return "fallback"
 
 
-def _notes(weights: Support | None, besides: Mapping[str, Support | None]) -> Iterator[str]:
-    if weights is None or _loads(weights) == "refused":
-        besides = {}
-    if weights is not None and weights.note:
-        yield weights.note
+def _notes(
+    each: Mapping[str, Support | None], forms: Mapping[str, Support | None], besides: Mapping[str, Support | None]
+) -> Iterator[str]:
+    """Why: of mixed weights each scheme by its name; who quantised only where that is not simply read."""
+    refused = any(one is not None and _loads(one) == "refused" for one in each.values())
+    if len(each) > 1:
+        yield from (f"{plainly(scheme)}: {_said(one)}" for scheme, one in each.items())
+    else:
+        yield from (one.note for one in each.values() if one is not None and one.note)
+    if refused or not any(each.values()):
+        return
+    for words, support in forms.items():
+        if support is None or _loads(support) != "native":
+            said = "not known" if support is None else support.note or _loads(support)
+            yield f"as {words} writes it: {said}"
     for key, support in besides.items():
         if support is None:
             yield f"{plainly(key)}: not known"

@@ -213,7 +213,7 @@ def format_hits(model: Checkpoint, source: Surface, target: Surface) -> Iterator
     before = {one.hardware: one for one in verdicts(model, source)}
     after = {one.hardware: one for one in verdicts(model, target)}
     known = [one for one in after.values() if one.loads != "unknown"]
-    if known and all(one.loads == "refused" for one in known):
+    if known and not any(one.unsaid for one in after.values()) and all(one.loads == "refused" for one in known):
         yield _nowhere(model, target, known)
         return
     gone = [after[place] for place, one in before.items() if _loads(one) and after[place].loads == "refused"]
@@ -253,8 +253,11 @@ def _look(case: Case) -> Iterator[Hit]:
     yield from file_hits(model)
     if any(problem.fatal for problem in model.problems):
         return
-    if model.quantisation.scheme not in case.target.checkpoint:
-        case.not_looked_at.append(f"{_scheme(model)} on {case.target.title}: its surface says nothing of it")
+    found = verdicts(model, case.target)
+    unsaid = list(dict.fromkeys(words for one in found for words in one.unsaid))
+    if unsaid or all(one.loads == "unknown" for one in found):
+        by = f" as {', '.join(unsaid)} writes them" if unsaid else ""
+        case.not_looked_at.append(f"{_scheme(model)}{by} on {case.target.title}: its surface says nothing of it")
     else:
         yield from format_hits(model, case.source, case.target)
     yield from kv_scale_hits(model, case.flags, case.target)
