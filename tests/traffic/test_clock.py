@@ -42,6 +42,7 @@ def test_the_size_of_the_first_time_tells_the_unit_and_a_note_says_so(first: obj
         "2025-12-01 12:00:02.500000000+00:00",
         "2025-12-01T13:00:02.5+01:00",
         "20251201T120002.5Z",
+        "2025/12/01 12:00:02.500000",
     ],
 )
 def test_iso_8601_with_and_without_a_zone_and_with_any_decimals_is_read(text: str) -> None:
@@ -65,6 +66,7 @@ def test_iso_8601_with_and_without_a_zone_and_with_any_decimals_is_read(text: st
         "2025-12-01 09:00:02 -0300 -03",
         "2025-12-01 12:00:02 UTC",
         "2025-12-01 12:00:02 +00:00",
+        "01/Dec/2025:12:00:02.000 +0000",
     ],
 )
 def test_dates_as_web_servers_http_and_go_write_them_are_read(text: str) -> None:
@@ -79,6 +81,27 @@ def test_two_digits_of_a_year_are_of_this_century_up_to_68() -> None:
     clock.seconds("Sunday, 06-Nov-94 08:49:37 GMT")
     assert clock.seconds("Sun, 06 Nov 1994 08:49:38 GMT") == pytest.approx(1.0)
     assert clock.seconds("Tuesday, 06-Nov-68 08:49:37 GMT") > 70 * 365 * 86_400
+
+
+@pytest.mark.parametrize(
+    ("text", "after_s"),
+    [
+        ("2025-12-31 23:59:60", 0),
+        ("2025-12-31T23:59:60.5Z", 0.5),
+        ("31/Dec/2025:23:59:60 +0000", 0),
+        ("2025-12-31 24:00:00", 0),
+        ("2025-12-31T25:00:00+01:00", None),
+        ("9999-12-31T24:00:00", None),
+    ],
+)
+def test_a_leap_second_and_the_end_of_a_day_are_the_moment_after_them(text: str, after_s: float | None) -> None:
+    clock = Clock()
+    begin_s = clock.seconds("2026-01-01T00:00:00Z")
+    if after_s is None:
+        with pytest.raises(Broken):
+            clock.seconds(text)
+    else:
+        assert clock.seconds(text) - begin_s == after_s
 
 
 @pytest.mark.parametrize(

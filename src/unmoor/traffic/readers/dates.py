@@ -1,4 +1,4 @@
-"""Dates with a time as logs write them: ISO 8601, HTTP's three, nginx's and Apache's, and Go's."""
+"""Dates with a time as logs write them: ISO 8601, HTTP's three, nginx's and Apache's, and Go's two."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)})"
-_TIME = r"(?P<time>\d\d:\d\d:\d\d)"
+_TIME = r"(?P<time>\d\d:\d\d:\d\d(?:[.,]\d+)?)"
 _DAY_NAME = r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?"
 _ZONE = r"(?P<zone>GMT|UTC|Z|[-+]\d{4})"
 _NAMED_MONTHS = tuple(
@@ -24,6 +24,11 @@ _SPACED_ZONE = re.compile(
     r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?) ?([-+]\d\d:?\d\d|UTC|GMT)(?: (?:[A-Z]{1,5}|[-+]\d\d(?:\d\d)?))?"
     r"(?: m=[-+][\d.]+)?"
 )
+# Go's log package, which names no zone; and what Python does not take of ISO 8601: a day's end, and a leap second.
+_GO_LOG = re.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)")
+_PAST_ITS_END = re.compile(
+    r"(?P<before>.*?[ T:])(?P<time>24:00:00|\d\d:\d\d:60)(?P<after>(?:[.,]\d+)?\D.*|(?:[.,]\d+)?)"
+)
 _WITH_A_TIME = 11  # characters of a date and a sign that a time follows
 _CENTURY, _PIVOT = 100, 69  # POSIX: two digits from 69 on are of the 20th century
 _LONGEST_SHAPE = 40
@@ -31,12 +36,25 @@ _SIGNS = frozenset("-+/:.,[]() _=")
 
 
 def date_of(text: str) -> dt.datetime | None:
-    """The date and time, with its zone where it names one; None for any other text. HTTP's are in GMT."""
+    """The date and time, with its zone where it names one; None for any other text. HTTP's are in GMT.
+
+    24:00:00 is the next day's beginning, and a leap second the one after it.
+    """
     try:
         found = dt.datetime.fromisoformat(text)
     except ValueError:
         return _written_out(text)
     return found if len(text) >= _WITH_A_TIME else None
+
+
+def _a_second_later(late: re.Match[str]) -> dt.datetime | None:
+    """What comes a second after the last that Python takes."""
+    last = "23:59:59" if late["time"] == "24:00:00" else f"{late['time'][:-2]}59"
+    found = date_of(f"{late['before']}{last}{late['after']}")
+    try:
+        return None if found is None else found + dt.timedelta(seconds=1)
+    except OverflowError:  # the last second of the year 9999
+        return None
 
 
 def shape_of(text: str) -> str:
@@ -59,6 +77,10 @@ def _shape_of_one(character: str) -> str:
 
 
 def _written_out(text: str) -> dt.datetime | None:
+    if late := _PAST_ITS_END.fullmatch(text):
+        return _a_second_later(late)
+    if go := _GO_LOG.fullmatch(text):
+        return date_of(f"{go[1]}-{go[2]}-{go[3]}T{go[4]}")
     spaced = _SPACED_ZONE.fullmatch(text)
     found = spaced or next((match for form in _NAMED_MONTHS if (match := form.fullmatch(text))), None)
     if found is None:
