@@ -54,6 +54,20 @@ def test_no_verb_shows_help_and_is_a_usage_error() -> None:
     assert shown.stderr.startswith("Usage: unmoor")
 
 
+@pytest.mark.parametrize("args", [("--help",), ("--version",), ("explain", "--help")])
+def test_what_cannot_be_printed_for_a_closed_standard_output_is_an_error(args: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "unmoor.cli", *args],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: standard output: Bad file descriptor\n  hint: is there room where it goes, and is it open?\n",
+    )
+
+
 def test_unknown_verb_names_the_nearest() -> None:
     shown = called("decid", "--json")
     assert (shown.returncode, shown.stdout) == (2, "")

@@ -150,10 +150,9 @@ def unwind_on_sigterm() -> None:
 def main() -> None:
     """Runs the command line and exits with its code."""
     unwind_on_sigterm()
-    code = run(sys.argv[1:])
-    if sys.stdout is not None:  # None where the caller closed it
-        code = _flushed(code)
-    sys.exit(code)
+    if sys.stdout is None:  # the caller closed it: click would leave out what is printed, and say nothing
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    sys.exit(_flushed(run(sys.argv[1:])))
 
 
 def _flushed(code: int) -> int:
@@ -178,4 +177,4 @@ def _while_printing(error: OSError) -> bool:
 
 
 def _lost(error: OSError) -> str:
-    return f"error: standard output: {error.strerror}\n  hint: is there room where it goes?"
+    return f"error: standard output: {error.strerror}\n  hint: is there room where it goes, and is it open?"
