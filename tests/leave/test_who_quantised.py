@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from made_weights import LLAMA, Q_PROJ, Shapes, gguf, lora, write_adapter, write_model
 
+from unmoor.engines.surface.concepts import HARDWARE
 from unmoor.engines.surface.load import known_surfaces, surface
 from unmoor.engines.surface.surface import Surface
 from unmoor.leave.adapters.read import read_adapters
@@ -234,4 +235,7 @@ def test_what_may_load_is_not_counted_as_lost(tmp_path: Path) -> None:
         ("refused", ()),
     ]
     assert not found.lost
+    blocks = check_model(modelopt(tmp_path / "b", "FP8_BLOCK_SCALES"), [], [VLLM], list(HARDWARE), all_wanted=True)
+    assert {one.loads for one in blocks.verdicts} == {"refused", "unknown"}
+    assert not blocks.lost
     assert not [one for one in format_hits(model, VLLM, TRT) if one.finding.outcome == "lost"]

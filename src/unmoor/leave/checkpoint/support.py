@@ -98,7 +98,7 @@ def _verdict(checkpoint: Checkpoint, surface: Surface, hardware: str) -> Verdict
         sources=tuple(dict.fromkeys(surface.source_of(one) for one in said if one is not None)),
         ways=() if loads in {"native", "unknown"} else ways(scheme, surface, hardware),
         without=tuple(_in_the_way(weights, besides)),
-        unsaid=tuple(words for words, one in forms.items() if one is None) if loads == "unknown" and taken else (),
+        unsaid=tuple(_unsaid(forms)) if loads == "unknown" and taken else (),
     )
 
 
@@ -111,6 +111,10 @@ def forms_on(checkpoint: Checkpoint, surface: Surface) -> Iterator[tuple[str, Su
     said = surface.quant_methods.get(found.quant_method, {})
     for form in found.forms:
         yield container_words(found.quant_method, form), said.get(form) or said.get("other")
+
+
+def _unsaid(forms: Mapping[str, Support | None]) -> Iterator[str]:
+    yield from (words for words, one in forms.items() if one is None or _loads(one) == "unknown")
 
 
 def container_words(quant_method: str, form: str) -> str:
