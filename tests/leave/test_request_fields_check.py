@@ -32,13 +32,13 @@ EXAMPLES = (
     Example("UM104", "vllm", "sglang", "lost", chat(repetition_penalty=2.5), chat(repetition_penalty=1.1)),
     Example("UM104", "sglang", "vllm", "lost", chat(max_tokens=0), chat(max_tokens=1)),
     Example("UM105", "vllm", "tensorrt-llm", "translated", chat(store=True), chat()),
-    Example("UM105", "vllm", "tensorrt-llm", "translated", chat(guided_json=SCHEMA), chat(response_format=FORM)),
+    Example("UM156", "vllm", "tensorrt-llm", "translated", chat(guided_json=SCHEMA), chat(response_format=FORM)),
     Example("UM105", "sglang", "tensorrt-llm", "translated", chat(no_such_field=1), chat()),
     Example(
         "UM106", "vllm", "sglang", "translated", chat(structured_outputs={"regex": "a+"}), chat(response_format=FORM)
     ),
     Example("UM106", "sglang", "vllm", "translated", chat(regex="a+"), chat(response_format=FORM)),
-    Example("UM106", "vllm", "sglang", "same", chat(guided_json=SCHEMA), chat(response_format=FORM)),
+    Example("UM156", "vllm", "sglang", "same", chat(guided_json=SCHEMA), chat(response_format=FORM)),
     Example("UM106", "sglang", "llama-cpp", "lost", chat(regex="a+"), chat(response_format=FORM)),
     Example("UM124", "vllm", "sglang", "lost", chat(truncate_prompt_tokens=9), chat()),
     Example("UM124", "vllm", "sglang", "translated", chat(regex="a+"), chat()),
@@ -61,6 +61,15 @@ def test_a_kind_fires_on_its_request_alone_and_not_on_the_clean_twin(example: Ex
     assert fired[0].sources
     assert "secret_name" not in str(fired)
     assert [one for one in found(example.source, example.target, example.clean) if one.kind == example.kind] == []
+
+
+def test_a_constraint_that_does_nothing_today_is_told_with_its_name_on_each_side() -> None:
+    (told,) = found("vllm@0.33.0", "sglang", chat(guided_json=SCHEMA))
+    assert (told.kind, told.outcome, told.severity) == ("UM156", "same", "error")
+    schema = "`response_format.json_schema.schema` with `response_format.type` = 'json_schema'"
+    assert told.fix == (
+        f"vLLM reads it in {schema}, or in `structured_outputs.json`; SGLang reads it in {schema}, or in `json_schema`."
+    )
 
 
 def test_every_kind_of_field_has_an_example() -> None:

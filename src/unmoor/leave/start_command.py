@@ -76,10 +76,10 @@ def start_command(case: Case, findings: Sequence[Finding] = ()) -> StartCommand:
         words += default.words
         keys.update(default.keys)
     asked = _asked(case.target, findings, words, keys)
-    environment = [f"{name}={value}" for one in asked.given if one.variable for name, value in (one.variable,)]
-    for one in asked.given:
-        words += one.words
-        keys.update((one.key,) if one.key else ())
+    environment = [f"{name}={value}" for need in asked.given if need.variable for name, value in (need.variable,)]
+    for need in asked.given:
+        words += need.words
+        keys.update((need.key,) if need.key else ())
     config = _yaml(keys)
     if config:
         words += [_first(case.target.flags.get("config_file"), "--config"), CONFIG_FILE]

@@ -66,6 +66,17 @@ RENAMED = Kind(
     look="The concept behind each field is looked up among the target's spellings.",
     mend="Translate the field; the rule says where its content goes.",
 )
+TODAY = Kind(
+    id="UM156",
+    name="unconstrained-today",
+    title="A schema, regex, grammar or choice that constrains nothing today",
+    bites="Fields that an engine does not know are ignored without a word. A constraint in one, as guided_json "
+    "since vLLM took structured_outputs in its place, comes back with status 200 and is not enforced: today, before "
+    "any move.",
+    look="Fields that any engine, or an older version of one, reads as a constraint are looked up in the source's list "
+    "of fields.",
+    mend="Send it under the name that the engine reads; the finding says which, on both sides.",
+)
 NEEDS_FLAG = Kind(
     id="UM140",
     name="field-needs-flag",
@@ -279,21 +290,47 @@ def _unknown_here(case: Case, field: _Field, *, there: bool, rows: Rows) -> Iter
             fix="Leave it out to keep today's answers.",
             sources=sources,
         )
+    elif (named := _meant_by(field.path)) in CONSTRAINTS and named is not None:
+        yield hit(
+            TODAY,
+            "translated" if _refuses(target) else "same",
+            "error",
+            features=[field.name],
+            rows=rows,
+            seen=f"`{field.path}` is ignored without a word by {source.title} {source.version}: these answers are not "
+            f"constrained today. On {target.title} it is {_fate(target)}.",
+            fix=_named_on_both(case, field.place, named),
+            sources=sources,
+        )
     elif _refuses(target):
         yield _droppable(case, field, rows, sources)
     else:
-        named = _meant_by(field.path)
         yield hit(
-            UNCONSTRAINED if named in CONSTRAINTS else IGNORED,
+            IGNORED,
             "same",
-            "warning" if named in CONSTRAINTS else "note",
+            "note",
             features=[field.name],
             rows=rows,
-            seen=f"`{field.path}` is ignored by both sides."
-            + (" Answers are not constrained today either." if named in CONSTRAINTS else ""),
-            fix="Use the name that the engine knows." if named and named not in WITHOUT_EFFECT else "Leave it out.",
+            seen=f"`{field.path}` is ignored by both sides.",
+            fix=_named_on_both(case, field.place, named) if named and named not in WITHOUT_EFFECT else "Leave it out.",
             sources=sources,
         )
+
+
+def _named_on_both(case: Case, place: Endpoint, concept: str) -> str:
+    """How each side is told a concept; that it may be left out, where neither has it."""
+    said: list[str] = []
+    for side in (case.source, case.target):
+        way = way_to_say(concept, side, place)
+        if way is not None:
+            others = way.spelling.also if way.path == way.spelling.path and concept in side.spellings else ()
+            also = "".join(f", or in `{path}`" for path in others)
+            said.append(f"{side.title} reads it in {way.said}{also}")
+        else:
+            said.append(f"{side.title} has no such thing")
+    if all(way_to_say(concept, side, place) is None for side in (case.source, case.target)):
+        return f"Leave it out: {case.source.title} and {case.target.title} have no such thing."
+    return f"{'; '.join(said)}."
 
 
 def _droppable(case: Case, field: _Field, rows: Rows, sources: Iterable[Source]) -> Hit:
@@ -395,4 +432,4 @@ def _sources(one: Surface, *statements: Statement) -> tuple[Source, ...]:
     return tuple(dict.fromkeys(one.source_of(statement) for statement in statements))
 
 
-CHECK = Check(kinds=(DOMAIN, REFUSED, UNCONSTRAINED, IGNORED, RENAMED, NEEDS_FLAG), look=_look)
+CHECK = Check(kinds=(DOMAIN, REFUSED, UNCONSTRAINED, TODAY, IGNORED, RENAMED, NEEDS_FLAG), look=_look)

@@ -226,7 +226,7 @@ def _shared(one: _Pair, tokens: float, slots: float) -> str:
     return (
         f"{one.there.names[0]} is a reservation that slots share, and memory for all of it is taken at the start; "
         f"today {tokens:,.0f} tokens of a request and {slots:g} requests at a time are limits. {slots:g} slots of so "
-        f"many would be {tokens * slots:,.0f} tokens of keys and values: choose how many requests really run at a time, "
+        f"many would be {tokens * slots:,.0f} tokens of keys and values: choose how many requests run at a time, "
         "and how many tokens each needs, and pass their product."
     )
 
