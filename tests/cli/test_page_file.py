@@ -73,4 +73,7 @@ def test_a_standard_output_that_is_full_is_one_error_that_names_it(options: list
         argv = [sys.executable, "-m", "unmoor.cli", "profile", str(LOG), *options]
         done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, check=False, text=True)
     assert done.returncode == 1
-    assert done.stderr == "error: standard output: No space left on device\n  hint: is there room where it goes, and is it open?\n"
+    assert (
+        done.stderr
+        == "error: standard output: No space left on device\n  hint: is there room where it goes, and is it open?\n"
+    )

@@ -80,6 +80,11 @@ def test_a_value_that_an_option_does_not_take_is_answered_with_what_it_takes(cal
     assert refused(*call.split()).startswith(hint)
 
 
+@pytest.mark.parametrize("call", ["profile log --most-broken x", "profile log --replicas 1.5"])
+def test_what_is_no_whole_number_is_called_that(call: str) -> None:
+    assert called(*call.split()).stderr.splitlines()[0].endswith(" is not a valid whole number.")
+
+
 @pytest.mark.parametrize(
     ("call", "hint"),
     [

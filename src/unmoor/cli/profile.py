@@ -12,6 +12,7 @@ import click
 from unmoor.cli.path_name import PATH_NAME
 from unmoor.cli.positive_number import positive_number
 from unmoor.cli.token_count import token_count
+from unmoor.cli.whole_number import WholeNumber
 
 if TYPE_CHECKING:
     from unmoor.choose.prediction.kernel_tables import TableFinder
@@ -40,7 +41,7 @@ _OTHER_FILE = "name another file, or remove this one"
 @click.option("--tokenizer", type=PATH_NAME, metavar="PATH", help="Count by this tokenizer.json, or a model's folder.")
 @click.option("--plan", type=PATH_NAME, metavar="PLAN", help="Say what it means for this plan's engines and hardware.")
 @click.option(
-    "--replicas", type=click.IntRange(1, 1024), metavar="N", multiple=True, help="Repeatable; 2, 4 and 8 unless given."
+    "--replicas", type=WholeNumber(1, 1024), metavar="N", multiple=True, help="Repeatable; 2, 4 and 8 unless given."
 )
 @click.option("--prefill-tps", type=positive_number, metavar="TPS", help="A replica computes so many tokens/s [8000].")
 @click.option("--tpot-ms", type=positive_number, metavar="MS", help="An answer's token takes so long [25].")
@@ -48,7 +49,7 @@ _OTHER_FILE = "name another file, or remove this one"
 @click.option("--fingerprint", type=PATH_NAME, metavar="OUT", help="Write what can be shared: no prompt, keyed names.")
 @click.option("--key-file", type=PATH_NAME, metavar="FILE", help="The fingerprint's key; made if there is none.")
 @click.option("--show-text", is_flag=True, help="Quote a few words where prompts that could share first differ.")
-@click.option("--most-broken", type=click.IntRange(0), metavar="N", help="Skip so many broken lines [10, or 1 %].")
+@click.option("--most-broken", type=WholeNumber(0), metavar="N", help="Skip so many broken lines [10, or 1 %].")
 def command(
     *,
     log: Path,
