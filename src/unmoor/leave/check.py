@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from unmoor.leave.case import Case, Hit
 from unmoor.leave.checks.registry import checks
-from unmoor.leave.finding import Feature, Finding, MoveReport, Outcome
+from unmoor.leave.finding import Feature, FeatureOutcome, Finding, MoveReport, Outcome
+from unmoor.leave.schemas.undecided import Undecided, undecided
 from unmoor.leave.start_command import start_command
 from unmoor.leave.uses import Rows, Uses
 
-_WORSE: dict[Outcome, int] = {"same": 0, "translated": 1, "lost": 2}
+_WORSE: dict[FeatureOutcome, int] = {"same": 0, "translated": 1, "unknown": 2, "lost": 3}
 
 
 def check_move(case: Case) -> MoveReport:
     """What the move would change, feature by feature: same, translated or lost.
 
     A feature of which no check says anything is the same; the check of request fields looks at every field, so that
-    nothing is passed over. Nothing changes where engine and version stay. Requests that the log holds no body of are
-    told as not looked at.
+    nothing is passed over. Every constraint is a feature, and unknown where nobody knows what the target makes of it.
+    Nothing changes where engine and version stay. Requests that the log holds no body of are told as not looked at.
     """
     uses = case.uses
     hits = [] if case.stays else [found for check in checks() for found in check.look(case)]
     if bodiless := uses.requests - uses.bodies:
         case.skipped(_without_bodies(bodiless, uses))
+    left = undecided(case.schemas, case.source, case.target) if case.schemas and not case.stays else Undecided()
+    for why in left.told:
+        case.skipped(why)
     findings = tuple(sorted((one.finding for one in hits), key=_order))
-    features = tuple(_features(case, findings))
-    start = start_command(case)
+    features = tuple(_features(case, findings, left.keys))
+    start = start_command(case, findings)
     return MoveReport(
         source_engine=case.source.engine,
         source_version=case.source.version,
@@ -58,17 +62,23 @@ def _without_bodies(bodiless: int, uses: Uses) -> str:
     )
 
 
-def _features(case: Case, findings: Sequence[Finding]) -> Iterable[Feature]:
+def _features(case: Case, findings: Sequence[Finding], not_known: Collection[str]) -> Iterable[Feature]:
     rows: dict[str, list[Rows]] = {}
     for use, found in case.uses.by_use.items():
         rows.setdefault(use.feature, []).append(found)
+    for key in case.schemas.target if case.schemas else ():
+        rows[f"schema {key}"] = [case.uses.by_constraint.get(key, Rows())]
+    unknown = {f"schema {key}" for key in not_known}
     about: dict[str, list[Finding]] = {}
     for finding in findings:
         for name in finding.features:
             about.setdefault(name, []).append(finding)
     for name in dict.fromkeys((*rows, *about)):
         told = about.get(name, [])
-        outcomes: list[Outcome] = ["same", *(finding.outcome for finding in told)]
+        outcomes: list[FeatureOutcome] = [
+            "unknown" if name in unknown else "same",
+            *(finding.outcome for finding in told),
+        ]
         outcome = max(outcomes, key=_WORSE.__getitem__)
         requests = len(Rows.union(rows[name])) if name in rows else max(finding.requests for finding in told)
         yield Feature(

@@ -7,7 +7,7 @@ from functools import cache
 
 import jinja2
 
-from unmoor.leave.finding import Finding, Kind, MoveReport, Outcome
+from unmoor.leave.finding import FeatureOutcome, Finding, Kind, MoveReport
 from unmoor.report.move_words import (
     OUTCOME_TITLES,
     features_words,
@@ -19,7 +19,7 @@ from unmoor.report.move_words import (
 )
 from unmoor.report.pages import page_environment
 
-_CLASSES: Mapping[Outcome, str] = {"lost": "fails", "translated": "open", "same": "passes"}
+_CLASSES: Mapping[FeatureOutcome, str] = {"lost": "fails", "translated": "open", "unknown": "open", "same": "passes"}
 
 
 def render(report: MoveReport, kinds: Mapping[str, Kind]) -> str:
@@ -29,7 +29,7 @@ def render(report: MoveReport, kinds: Mapping[str, Kind]) -> str:
     return _environment().get_template("move.html").render(report=report, kinds=kinds, groups=shown)
 
 
-def outcome_class(outcome: Outcome) -> str:
+def outcome_class(outcome: FeatureOutcome) -> str:
     """The page's class for an outcome."""
     return _CLASSES[outcome]
 

@@ -40,7 +40,8 @@ def verdict(report: MoveReport) -> str:
         translated += f" ({report.translated_requests:,} requests)"
     if report.loses and not counts["lost"]:
         lost = "nothing lost of the traffic itself, but something around it"
-    return f"{lost}; {translated}; {counts['same']} the same."
+    unknown = f"; {counts['unknown']} not known" if counts["unknown"] else ""
+    return f"{lost}; {translated}; {counts['same']} the same{unknown}."
 
 
 def requests_words(finding: Finding, *, unit: str = "line") -> str:

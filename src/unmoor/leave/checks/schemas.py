@@ -72,7 +72,6 @@ NO_BACKEND = Kind(
 )
 
 _WORSE: Mapping[Verdict, int] = {"enforced": 0, "unknown": 0, "blocks": 1, "leaks": 2, "refused": 3}
-_MOST_KEYS = 50
 
 
 @dataclass(slots=True)
@@ -132,7 +131,8 @@ def _said(source: SchemaAnswer, target: SchemaAnswer) -> Iterator[tuple[_About, 
     That a target has no regex, grammar or choices at all is said by the check of request fields.
     """
     if target.too_large:
-        yield _About(TOO_LARGE.id, "", _large(source), _large(target), target.by), ()
+        if target.by != TABLE:  # what was not compiled at all is told as not looked at
+            yield _About(TOO_LARGE.id, "", _large(source), _large(target), target.by), ()
         return
     if target.verdict == "refused":
         if not (target.by == TABLE and not target.keywords):
@@ -296,7 +296,7 @@ def _hit(
         next(kind for kind in CHECK.kinds if kind.id == about.kind),
         outcome,
         severity,
-        features=(*[f"schema {key}" for key in keys][:_MOST_KEYS], *fields),
+        features=(*[f"schema {key}" for key in keys], *fields),
         seen=seen,
         fix=fix,
         rows=group.rows,

@@ -263,7 +263,14 @@ def _with_table(found: SchemaAnswer, features: Features, side: Surface, order: S
         by=table.TABLE if refused and found.verdict != "refused" else found.by,
         verdict="refused" if found.verdict == "refused" else table.worst([one.verdict for one in keywords]),
         keywords=keywords,
+        strict_objects=_strict_or_by_table(found, features, side, order),
     )
+
+
+def _strict_or_by_table(found: SchemaAnswer, features: Features, side: Surface, order: Sequence[str]) -> bool | None:
+    if found.strict_objects is not None or "additionalProperties_absent" not in features.count:
+        return found.strict_objects
+    return table.strict_by_table(side, order)
 
 
 def _said(side: Surface, library: str, version: str) -> str:
@@ -289,6 +296,8 @@ def _by_library(one: _Asked, library: str, by: str, questions: _Questions) -> Sc
         verdict = _verdict(trial, library, questions) if trial else "unknown"
         if verdict == "unknown" and place.feature in {"ref", "recursion"} and whole:
             verdict = "enforced" if all(whole) else "blocks"
+        if verdict == "unknown" and place.feature == "keyword_unknown" and compiled:
+            verdict = "enforced"  # it keeps nothing out, and the library takes it
         keywords.append(Keyword(keyword=place.feature, at=place.at, verdict=verdict))
     if not compiled:
         named = _named(str(told.get("error", "")))

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from unmoor.leave.schemas.forms import SAYS_NOTHING, forms_of
+
 MOST_BYTES = 1 << 20
 MOST_DEPTH = 64
 MOST_NODES = 20_000
@@ -36,6 +38,27 @@ _PARTS = ("not", "if", "then", "else", "contains", "propertyNames")
 
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _LENGTHS = ("minLength", "maxLength")
+_UNTRIED = (
+    "dependencies",
+    "additionalItems",
+    "$anchor",
+    "$dynamicRef",
+    "$dynamicAnchor",
+    "$recursiveRef",
+    "$recursiveAnchor",
+)
+"""Keywords of JSON Schema, of this draft or an older one, of which neither a trial nor a table knows."""
+
+_KNOWN = frozenset(
+    (
+        *_BY_NAME, *_LISTS, *_ALONE, *_PARTS, *_NUMBERS, *_LENGTHS, *_UNTRIED,
+        *("type", "enum", "const", "required", "allOf", "$ref", "nullable", "format", "pattern"),
+        *("multipleOf", "uniqueItems"),
+        *("minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains"),
+        *("dependentRequired", "dependentSchemas"),
+    )
+)  # fmt: skip
+
 _ONE_KEYWORD = (
     *("not", "dependentRequired", "dependentSchemas", "contains", "anyOf", "multipleOf", "patternProperties"),
     *("propertyNames", "enum", "const", "prefixItems", "unevaluatedProperties", "unevaluatedItems"),
@@ -44,12 +67,16 @@ _ONE_KEYWORD = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeaturePlace:
-    """One feature at one place, which equals no other. `keywords` of `node` make it; `at` names no property."""
+    """One feature at one place, which equals no other. `keywords` of `node` make it; `at` names no property.
+
+    `forms` are the forms in which it stands there (`schemas.forms`), the most specific first.
+    """
 
     feature: str
     at: str
     keywords: tuple[str, ...]
     node: Schema
+    forms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +100,40 @@ def features_of(schema: object) -> Features:
     fault = too_large(schema)
     if fault:
         return Features(too_large=fault)
-    places: list[FeaturePlace] = []
-    count: dict[str, int] = {}
+    places, within, count = _Places(schema), _Places(schema), dict[str, int]()
     recursive = _recursive(schema)
+    seen: set[int] = set()
     for node, path, at in schemas_in(schema):
+        seen.add(id(node))
         for feature, keywords in _features_of_node(node):
-            _keep(FeaturePlace(feature, at, keywords, node), places, count)
+            places.keep(feature, at, keywords, node, count)
         if path in recursive:
-            _keep(FeaturePlace("recursion", at, ("$ref",), node), places, count)
-    seen = {id(node) for node, _, _ in schemas_in(schema)}
-    within: list[FeaturePlace] = []
+            places.keep("recursion", at, ("$ref",), node, count)
     for node, _, at in schemas_in(schema, everywhere=True):
         if id(node) not in seen:
             for feature, keywords in _features_of_node(node):
-                _keep(FeaturePlace(feature, at, keywords, node), within, count)
-    return Features(tuple(places), tuple(within), count)
+                within.keep(feature, at, keywords, node, count)
+    return Features(tuple(places.kept), tuple(within.kept), count)
+
+
+class _Places:
+    """Places of one schema: the first of each feature."""
+
+    def __init__(self, schema: object) -> None:
+        self._schema = schema
+        self.kept: list[FeaturePlace] = []
+
+    def keep(self, feature: str, at: str, keywords: tuple[str, ...], node: Schema, count: dict[str, int]) -> None:
+        """Counts the place, and keeps it where not enough are kept; without keywords it is only counted."""
+        if feature == "ref" and self._follow(node["$ref"]) is None:
+            feature = "ref_elsewhere"
+        known = count[feature] = count.get(feature, 0) + 1
+        if known <= MOST_ALIKE and keywords:
+            self.kept.append(FeaturePlace(feature, at, keywords, node, forms_of(feature, node, self._follow)))
+
+    def _follow(self, ref: object) -> object:
+        path = pointer(ref)
+        return None if path is None else resolve(self._schema, path)
 
 
 def too_large(schema: object) -> str:
@@ -142,12 +188,6 @@ def schemas_in(schema: object, *, everywhere: bool = False) -> Iterator[tuple[Sc
             waiting.append((one[0], (*path, "allOf", 0), f"{at}/allOf/0"))
 
 
-def _keep(place: FeaturePlace, places: list[FeaturePlace], count: dict[str, int]) -> None:
-    known = count[place.feature] = count.get(place.feature, 0) + 1
-    if known <= MOST_ALIKE and place.keywords:
-        places.append(place)
-
-
 def _features_of_node(node: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each feature of this schema alone; without keywords: only for the count."""
     for keyword in _ONE_KEYWORD:
@@ -163,11 +203,23 @@ def _features_of_node(node: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "anyOf" if are_disjoint(branches) else "oneOf", ("oneOf",)
     if "$ref" in node:
         yield "ref", ("$ref",)
+    yield from _untold(node)
     if is_nullable(node):
         yield "nullable_word" if node.get("nullable") is True else "nullable", ("type",)
     yield from _bounds(node)
     yield from _text(node)
     yield from _object(node)
+
+
+def _untold(node: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What no engine is known to enforce, and what no draft of JSON Schema has, which constrains nothing by it."""
+    yield from ((keyword, (keyword,)) for keyword in _UNTRIED if keyword in node)
+    if isinstance(node.get("items"), list):
+        yield "items_list", ("items",)
+    if words := tuple(name for name in _NUMBERS if isinstance(node.get(name), bool)):
+        yield "exclusive_word", words
+    if others := tuple(name for name in node if name not in _KNOWN | SAYS_NOTHING and not name.startswith("x-")):
+        yield "keyword_unknown", others
 
 
 def are_disjoint(branches: list[Any]) -> bool:

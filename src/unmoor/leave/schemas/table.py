@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from unmoor.engines.surface.surface import Support, Surface
 from unmoor.leave.schemas.answers import Keyword, SchemaAnswer, Verdict
-from unmoor.leave.schemas.features import Features
+from unmoor.leave.schemas.features import FeaturePlace, Features
 
 TABLE = "table"
 
@@ -19,6 +19,7 @@ _VERDICTS: Mapping[str, Verdict] = {
     "refused": "refused",
     "blocks": "blocks",
 }
+_UNDECIDED = frozenset(("varies", "unknown"))
 # Of these "blocks" says no more than that a library is strict, which every grammar is about order.
 _NO_KEYWORD = frozenset(("additionalProperties_absent", "property_order"))
 
@@ -28,24 +29,28 @@ def worst(verdicts: Sequence[Verdict]) -> Verdict:
     return max(verdicts, key=_ORDER.index, default="enforced")
 
 
-def entry(side: Surface, feature: str, backends: Sequence[str]) -> Support | None:
-    """What the surface says of a feature: of the server where it says anything plain, else of its first backend."""
-    told = side.schema.get(feature)
-    if (told is None or told.value in {"varies", "unknown"}) and backends:
-        return side.schema.get(f"{backends[0]}/{feature}", told)
-    return told
+def entry(side: Surface, feature: str, backends: Sequence[str], forms: Sequence[str] = ()) -> Support | None:
+    """What the surface says of a feature in these forms: of the most specific of which it says anything plain.
+
+    Of each it is asked what the server does, and then what its first backend does. Where nothing plain is said, what
+    the surface says of the feature: that it varies, or is unknown.
+    """
+    found: Support | None = None
+    for key in (*forms, feature):
+        for name in (key, *(f"{backend}/{key}" for backend in backends[:1])):
+            told = side.schema.get(name)
+            if told is not None and told.value not in _UNDECIDED:
+                return told
+            found = told or found
+    return found
 
 
 def by_table(side: Surface, features: Features, backends: Sequence[str]) -> SchemaAnswer:
     """The answer for a JSON schema with these features, from the table alone."""
-    keywords = []
-    for place in features.places:
-        if place.feature not in _NO_KEYWORD:
-            told = entry(side, place.feature, backends)
-            verdict = _VERDICTS.get(told.value, "unknown") if told else "unknown"
-            keywords.append(
-                Keyword(keyword=place.feature, at=place.at, verdict=verdict, note=told.note if told else "")
-            )
+    keywords = [_keyword(side, place, backends) for place in features.places if place.feature not in _NO_KEYWORD]
+    if any(one.keyword == "allOf" and one.verdict == "enforced" for one in keywords):  # then its branches' own count
+        inside = [place for place in features.within if place.feature not in _NO_KEYWORD and _is_joined(place.at)]
+        keywords += [_keyword(side, place, backends) for place in inside]
     strict = strict_by_table(side, backends) if "additionalProperties_absent" in features.count else None
     return SchemaAnswer(
         verdict=worst([one.verdict for one in keywords]),
@@ -54,6 +59,18 @@ def by_table(side: Surface, features: Features, backends: Sequence[str]) -> Sche
         strict_objects=strict,
         backend=backends[0] if backends else "",
     )
+
+
+def _keyword(side: Surface, place: FeaturePlace, backends: Sequence[str]) -> Keyword:
+    told = entry(side, place.feature, backends, place.forms)
+    verdict = _VERDICTS.get(told.value, "unknown") if told else "unknown"
+    return Keyword(keyword=place.feature, at=place.at, verdict=verdict, note=told.note if told else "")
+
+
+def _is_joined(at: str) -> bool:
+    """Whether a place is one of an allOf's branches, or in one, and in no condition within it."""
+    steps = set(at.split("/"))
+    return "allOf" in steps and steps.isdisjoint({"not", "if", "then", "else", "contains", "propertyNames"})
 
 
 def strict_by_table(side: Surface, backends: Sequence[str]) -> bool | None:
