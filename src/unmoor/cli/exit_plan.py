@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unmoor.cli.path_name import PATH_NAME
+
 if TYPE_CHECKING:
     from unmoor.choose.decide import Measured
     from unmoor.core.decision import Decision
@@ -20,22 +22,21 @@ if TYPE_CHECKING:
     from unmoor.leave.gather import Brought
     from unmoor.leave.uses import Uses
 
-_PATH = click.Path(path_type=Path)
 _AS_OF = click.DateTime(["%Y-%m-%d"])
 _BESIDES = ("adapters", "schemas", "start")
 
 
 @click.command()
-@click.argument("plan", type=_PATH)
-@click.option("-o", "--out", type=_PATH, metavar="OUT.md", help="Write it there, not to standard output.")
+@click.argument("plan", type=PATH_NAME)
+@click.option("-o", "--out", type=PATH_NAME, metavar="OUT.md", help="Write it there, not to standard output.")
 @click.option("--force", is_flag=True, help="Replace what is at --out.")
-@click.option("--html", type=_PATH, metavar="OUT.html", help="Write a page as well.")
+@click.option("--html", type=PATH_NAME, metavar="OUT.html", help="Write a page as well.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/exit-plan.md) instead.")
 @click.option(
-    "--model", type=_PATH, metavar="DIR", help="The weights that are served, in place of the plan's exit.model."
+    "--model", type=PATH_NAME, metavar="DIR", help="The weights that are served, in place of the plan's exit.model."
 )
 @click.option("--no-hashes", is_flag=True, help="Do not read the weights to hash them.")
-@click.option("--run", type=_PATH, metavar="RUN", help="Take what the bake-off in this directory measured.")
+@click.option("--run", type=PATH_NAME, metavar="RUN", help="Take what the bake-off in this directory measured.")
 @click.option("--as-of", type=_AS_OF, help="Date the page, and judge how stale facts are, as on this day [today].")
 def command(
     *,
