@@ -39,6 +39,7 @@ def command() -> None:
     help="Dashboards, alerts, probes: names in them count.",
 )
 @click.option("--strict", is_flag=True, help="Refuse a version whose surface is not known.")
+@click.option("--brief", is_flag=True, help="Print the verdict, what is lost and errors alone, in some 40 lines.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/move-check.md).")
 @click.option("--sarif", type=PATH_NAME, metavar="OUT", help="Write the findings for code scanning as well.")
 @click.option("--page", type=PATH_NAME, metavar="OUT.html", help="Write a page as well.")
@@ -56,6 +57,7 @@ def check(
     start: Path | None,
     dashboards: tuple[Path, ...],
     strict: bool,
+    brief: bool,
     as_json: bool,
     sarif: Path | None,
     page: Path | None,
@@ -79,7 +81,7 @@ def check(
         _write_sarif(sarif, report)
     if page is not None:
         _write_page(page, report)
-    _show(report, as_json=as_json)
+    _show(report, as_json=as_json, brief=brief)
     context.exit(LOST if report.loses else 0)
 
 
@@ -129,13 +131,13 @@ def _write_page(out: Path, report: MoveReport) -> None:
     write_page(render(report, kinds()), out, say, option="--page")
 
 
-def _show(report: MoveReport, *, as_json: bool) -> None:
+def _show(report: MoveReport, *, as_json: bool, brief: bool) -> None:
     if as_json:
         import msgspec
 
         click.echo(msgspec.json.encode(report))
         return
     from unmoor.leave.checks.registry import kinds
-    from unmoor.report.move_text import render
+    from unmoor.report.move_text import render, render_brief
 
-    click.echo(render(report, kinds()))
+    click.echo((render_brief if brief else render)(report, kinds()))

@@ -6,32 +6,32 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from unmoor.leave.finding import TABLE, Finding, Kind, MoveReport, Outcome
+from unmoor.core.plural import plural
+from unmoor.leave.finding import TABLE, Finding, Kind, MoveReport
 from unmoor.report.layout import heading, table, wrapped
 from unmoor.report.move_words import (
-    OUTCOME_TITLES,
+    TODAY,
     features_words,
     requests_words,
+    sections,
     source_words,
     start_lines,
     title,
     verdict,
 )
 
-_ORDER: tuple[Outcome, ...] = ("lost", "translated", "same")
 _SAME_SHOWN = 12
+_BRIEF_LINES = 37
 
 
 def render(report: MoveReport, kinds: dict[str, Kind]) -> str:
     """The whole report, 100 columns wide, without colour."""
     lines = [f"{title(report)}, for {report.traffic}" if report.traffic else title(report), ""]
     lines += wrapped(verdict(report), "  ")
-    for outcome in _ORDER:
-        found = [finding for finding in report.findings if finding.outcome == outcome]
-        if found:
-            lines += ["", heading(f"{OUTCOME_TITLES[outcome]}: {len(found)}")]
-            for (kind, severity), group in groupby(found, key=attrgetter("kind", "severity")):
-                lines += _group(list(group), f"{kind} {severity:<8}{kinds[kind].title}")
+    for name, found in sections(report):
+        lines += ["", heading(f"{name}: {plural(len(found), 'finding')}")]
+        for (kind, severity), group in groupby(found, key=attrgetter("kind", "severity")):
+            lines += _group(list(group), f"{kind} {severity:<8}{kinds[kind].title}")
     lines += _same(report)
     lines += _start(report)
     lines += _notes("Not looked at", report.not_looked_at)
@@ -41,16 +41,35 @@ def render(report: MoveReport, kinds: dict[str, Kind]) -> str:
     return "\n".join(lines)
 
 
+def render_brief(report: MoveReport, kinds: dict[str, Kind]) -> str:
+    """The verdict, and what is lost or an error, without sources: some 40 lines at most."""
+    lines = [title(report), "", *wrapped(verdict(report), "  "), ""]
+    told = [one for _, found in sections(report) for one in found if one.outcome == "lost" or one.severity == "error"]
+    for at, finding in enumerate(told):
+        few = f": {plural(finding.requests, 'request')}" if finding.requests else ""
+        outcome = "today" if finding.kind == TODAY else finding.outcome
+        entry = [
+            *wrapped(f"{finding.kind} {finding.severity}, {outcome}: {kinds[finding.kind].title}", "  "),
+            *wrapped(f"{features_words(finding, most=2)}{few} → {finding.fix}", "    "),
+        ]
+        if len(lines) + len(entry) > _BRIEF_LINES:
+            lines.append(f"  and {plural(len(told) - at, 'finding')} more that are lost or errors")
+            break
+        lines += entry
+    rest = len(report.findings) - len(told)
+    also = f"{plural(rest, 'finding')} beside these, sources" if rest else "Sources"
+    return "\n".join([*lines, "", f"{also} and the suggested start: without --brief."])
+
+
 def _group(findings: Sequence[Finding], head: str) -> Iterator[str]:
-    """Findings of one kind: what to do is said once for several that follow and share it, sources at the end."""
+    """Findings of one kind: what to do is said once for several that follow and share it, and the others say so."""
     yield from wrapped(head, "  ")
     fix = ""
     for finding in findings:
         concerned = requests_words(finding)
         yield from wrapped(f"{features_words(finding)}{f': {concerned}' if concerned else ''}", "    ")
         yield from wrapped(finding.seen, "      ")
-        if finding.fix != fix:
-            yield from wrapped(finding.fix, "      → ")
+        yield from wrapped(finding.fix if finding.fix != fix else "as above", "      → ")
         fix = finding.fix
         for caveat in finding.caveats:
             yield from wrapped(caveat.text, "      ! ")
@@ -64,8 +83,12 @@ def _same(report: MoveReport) -> list[str]:
     same = [feature for feature in report.features if feature.outcome == "same"]
     if not same:
         return []
-    rows = [(feature.name, f"{feature.requests:,}") for feature in same[:_SAME_SHOWN]]
-    lines = ["", heading(f"The same on both sides: {len(same)}"), *table([("feature", "requests"), *rows])]
+    rows = [(feature.name, f"{feature.requests:,}" if feature.requests else "none") for feature in same[:_SAME_SHOWN]]
+    lines = [
+        "",
+        heading(f"The same on both sides: {plural(len(same), 'feature')}"),
+        *table([("feature", "requests that have it"), *rows]),
+    ]
     if len(same) > len(rows):
         lines.append(f"  and {len(same) - len(rows)} more")
     return lines

@@ -18,6 +18,16 @@ OUTCOME_TITLES: dict[Outcome, str] = {
     "translated": "Works after a rule is applied",
     "same": "The same, and good to know",
 }
+TODAY = "UM156"
+"""The kind that tells of constraints which do nothing today: it comes first, whatever the move does to them."""
+
+
+def sections(report: MoveReport) -> list[tuple[str, list[Finding]]]:
+    """The findings under their headings, in the order in which they are told."""
+    found = [("Unconstrained today", [one for one in report.findings if one.kind == TODAY])]
+    for outcome, heading in OUTCOME_TITLES.items():
+        found.append((heading, [one for one in report.findings if one.outcome == outcome and one.kind != TODAY]))
+    return [(heading, findings) for heading, findings in found if findings]
 
 
 def title(report: MoveReport) -> str:
@@ -37,11 +47,13 @@ def verdict(report: MoveReport) -> str:
         lost += f" ({report.lost_requests:,} of {report.requests:,} requests)"
     translated = f"{counts['translated']} to translate"
     if report.translated_requests:
-        translated += f" ({report.translated_requests:,} requests)"
+        translated += (
+            f" ({report.translated_requests:,} {'request' if report.translated_requests == 1 else 'requests'})"
+        )
     if report.loses and not counts["lost"]:
         lost = "nothing lost of the traffic itself, but something around it"
     unknown = f"; {counts['unknown']} not known" if counts["unknown"] else ""
-    return f"{lost}; {translated}; {counts['same']} the same{unknown}."
+    return f"{lost}; {translated}; {counts['same']} the same{unknown}: {plural(len(report.findings), 'finding')}."
 
 
 def requests_words(finding: Finding, *, unit: str = "line") -> str:
