@@ -9,7 +9,7 @@ from unmoor.leave.checks.registry import checks
 from unmoor.leave.finding import Feature, FeatureOutcome, Finding, MoveReport, Outcome
 from unmoor.leave.schemas.undecided import Undecided, undecided
 from unmoor.leave.start_command import start_command
-from unmoor.leave.uses import Rows, Uses
+from unmoor.leave.uses import ABSENT, Rows, Uses
 
 _WORSE: dict[FeatureOutcome, int] = {"same": 0, "translated": 1, "unknown": 2, "lost": 3}
 
@@ -65,7 +65,7 @@ def _without_bodies(bodiless: int, uses: Uses) -> str:
 def _features(case: Case, findings: Sequence[Finding], not_known: Collection[str]) -> Iterable[Feature]:
     rows: dict[str, list[Rows]] = {}
     for use, found in case.uses.by_use.items():
-        rows.setdefault(use.feature, []).append(found)
+        rows.setdefault(use.feature, []).extend([] if use.value == ABSENT else [found])
     for key in case.schemas.target if case.schemas else ():
         rows[f"schema {key}"] = [case.uses.by_constraint.get(key, Rows())]
     unknown = {f"schema {key}" for key in not_known}
