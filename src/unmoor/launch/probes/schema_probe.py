@@ -14,6 +14,8 @@ the run: the next child goes on behind it. Once such children have used up `budg
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import importlib
 import importlib.util
 import json
@@ -168,8 +170,15 @@ class Bytes:
 LIBRARIES: dict[str, Callable[[], XGrammar | LLGuidance]] = {"xgrammar": XGrammar, "llguidance": LLGuidance}
 
 
+def end_with_parent() -> None:
+    """Asks the kernel to end this process when the one that started it ends, however that happens; Linux alone can."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 def main() -> int:
     """The exit code: always 0 once the bounds have been read."""
+    end_with_parent()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)  # the libraries' warnings, which may quote a schema, go nowhere
@@ -224,6 +233,7 @@ def _child(items: Sequence[Item], loaded: dict[str, Any], bounds: Bounds) -> Ite
     pid = os.fork()
     if pid == 0:
         try:
+            end_with_parent()
             os.close(read)
             _answer(items, loaded, bounds, write)
         finally:
