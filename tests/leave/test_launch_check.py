@@ -13,8 +13,8 @@ from unmoor.leave.checks.launch import CHECK
 from unmoor.leave.finding import Finding
 from unmoor.leave.launch_flags import read_launch_flags
 from unmoor.leave.start_command import StartCommand, start_command
-from unmoor.leave.starting.secrets import SECRET
 from unmoor.leave.starting.memory_shares import rule
+from unmoor.leave.starting.secrets import SECRET
 from unmoor.leave.uses import Uses
 
 VLLM, SGLANG, TRTLLM, LLAMA = "vllm@0.32.0", "sglang@0.5.23", "tensorrt-llm@1.3.0rc3", "llama-cpp@11434"

@@ -188,7 +188,7 @@ def test_a_regex_and_a_grammar_are_compiled() -> None:
     assert [answers.target[key].verdict for key in ("k0", "k1")] == ["enforced", "refused"]
     lookahead = uses_of("(?!a)[a-z]+", kind="regex")
     told = answers_of(lookahead, XGRAMMAR, LLGUIDANCE)
-    expected = ["UM136"] if (told.source["k0"].verdict, told.target["k0"].verdict) == ("enforced", "refused") else []
+    expected = ["UM136"] if told.target["k0"].verdict == "refused" else []  # refused by both: said all the same
     assert kinds(findings(lookahead, XGRAMMAR, LLGUIDANCE)) == expected
     choices = answers_of(uses_of(["yes", "no"], kind="choice"), XGRAMMAR, LLGUIDANCE)
     assert choices.source["k0"].verdict == choices.target["k0"].verdict == "enforced"

@@ -45,7 +45,7 @@ def checked(folder: Path, source: str, target: str, *schemas: dict[str, Any]) ->
         ({**AN_OBJECT, "allOf": [AN_OBJECT, {"required": ["a"]}]}, "lost", ("UM116", "UM135")),
         ({"allOf": [AN_OBJECT, {"minProperties": 1}]}, "unknown", ("UM135",)),
         ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}}, "same", ()),
-        ({"$ref": "#/$defs/n", "minLength": 5, "$defs": {"n": {"type": "string"}}}, "lost", ("UM116",)),
+        ({"$ref": "#/$defs/n", "minLength": 5, "$defs": {"n": {"type": "string"}}}, "same", ()),
         ({"$ref": "#n", "$defs": {"n": {"$anchor": "n", "type": "integer"}}}, "lost", ("UM136",)),
         ({"type": "array", "prefixItems": [{"type": "integer"}], "minItems": 1, "maxItems": 1}, "same", ()),
         ({"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "string"}}, "lost", ("UM116",)),

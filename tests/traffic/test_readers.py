@@ -176,7 +176,7 @@ def test_burstgpt_failures_are_kept_and_counted() -> None:
     assert rows(traffic) == [(0.0, 472, 18, "12"), (40.5, 1087, 0, None)]
     assert traffic.took_s.tolist() == [3.5, pytest.approx(float("nan"), nan_ok=True)]
     assert traffic.features.models == {"ChatGPT": 1, "GPT-4": 1}
-    assert [c.code for c in traffic.caveats] == ["request_kinds", "failed_requests"]
+    assert [c.code for c in traffic.caveats] == ["request_kinds", "failed_requests", "several_models"]
 
 
 def test_burstgpt_of_the_first_release_has_no_sessions() -> None:

@@ -80,13 +80,14 @@ def _exit_plan(
     from unmoor.leave.exit_plan.assemble import Found, make_exit_plan, sides_of
     from unmoor.leave.exit_plan.moves import moves
     from unmoor.leave.exit_plan.places import places
+    from unmoor.leave.exit_plan.withheld import without_secrets
 
     def resolve(written: str, key: str) -> Path:
         return _resolved(written, base, where=f"plan '{plan.name}', exit.{key}")
 
     workload, uses = _traffic(plan, base)
     measured = _measured(run, plan, workload)
-    decision = _decision(plan, workload, measured, today)
+    decision = _decision(without_secrets(plan), workload, measured, today)
     facts = load_facts()
     traits = traits_of(workload, decision.traffic)
     sides = sides_of(plan, decision, [_surface(one.engine, one.version) for one in decision.candidates], facts, traits,
@@ -112,16 +113,18 @@ def _named_here(kept: Sequence[Place], model: Path | None) -> tuple[Place, ...]:
     """The places, with the weights at `model` where the command line names them."""
     from unmoor.cli.plan_files import shown
     from unmoor.leave.exit_plan.exit_plan import Place
+    from unmoor.leave.exit_plan.withheld import withheld
 
     if model is None:
         return tuple(kept)
-    here = Place(what="model", where=shown(model), seen="there")
+    here = Place(what="model", where=withheld(shown(model)), seen="there")
     return tuple(here if place.what == "model" else place for place in kept)
 
 
 def _traffic(plan: Plan, base: Path) -> tuple[Workload, Uses]:
     """The plan's traffic, and what its requests use: nothing, for a description. Read once for both."""
     from unmoor.cli.plan_files import open_workload, plan_log
+    from unmoor.leave.exit_plan.withheld import withheld
     from unmoor.leave.reading.read import UseReader
     from unmoor.leave.uses import Uses
     from unmoor.traffic.conversion import workload_of
@@ -130,7 +133,7 @@ def _traffic(plan: Plan, base: Path) -> tuple[Workload, Uses]:
         return open_workload(plan, base=base), Uses()
     reader = UseReader()
     log = plan_log(plan, base=base, watch=reader.watch)
-    reader.uses.source, reader.uses.format, reader.uses.caveats = log.source, log.format, log.caveats
+    reader.uses.source, reader.uses.format, reader.uses.caveats = withheld(log.source), log.format, log.caveats
     return workload_of(log), reader.uses
 
 
@@ -193,6 +196,7 @@ def _resolved(written: str, base: Path, *, where: str) -> Path:
     """A path of the plan: relative to its folder, `~` and `$VARS` expanded. Raises PlanError for what cannot be."""
     from unmoor.cli.plan_files import expand
     from unmoor.core.errors import PlanError
+    from unmoor.leave.exit_plan.withheld import withheld
 
     try:
         return base / Path(expand(written, where=where)).expanduser()
@@ -200,7 +204,7 @@ def _resolved(written: str, base: Path, *, where: str) -> Path:
         raise PlanError(
             "no such user's folder",
             where=where,
-            seen=written,
+            seen=withheld(written),
             expected="a path; ~ alone is your own folder, ~NAME that of the user NAME",
             hint="write the path without ~, or set a variable",
         ) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unmoor.core.plural import plural
+from unmoor.report.words import for_the_same_model
 from unmoor.traffic.breakers.breaker import Place
 from unmoor.traffic.conversion import FEW_UNKNOWN
 from unmoor.traffic.profile.report import (
@@ -156,8 +157,8 @@ def overlap_sentence(report: TrafficReport) -> str:
     room = f"; all of it needs {tokens_short(need)} tokens of KV" if need else ""
     within = "".join(f"; {percent(share)} within each {name}" for name, share in report.overlap_within.items())
     return (
-        f"{percent(report.prefix_overlap)} of prompt tokens repeat the start of an earlier prompt, with an unlimited "
-        f"cache{blocks}{within}{room}."
+        f"{percent(report.prefix_overlap)} of prompt tokens repeat the start of an earlier prompt"
+        f"{for_the_same_model(report.caveats)}, with an unlimited cache{blocks}{within}{room}."
     )
 
 

@@ -76,9 +76,14 @@ def overlap_words(traffic: TrafficProfile) -> tuple[str, str]:
         if any(caveat.code == "content_partly_unknown" for caveat in traffic.caveats):
             return "unknown", "the log's prompts are partly redacted or not kept"
         return "unknown", "the source says nothing of what prompts contain"
-    block = traffic.overlap_block_tokens
+    block, same = traffic.overlap_block_tokens, for_the_same_model(traffic.caveats)
     exact = "" if block in {None, 1} else f", told apart in blocks of {block} tokens"
-    return f"{traffic.prefix_overlap:.1%}", f"of prompt tokens repeat the start of an earlier prompt{exact}"
+    return f"{traffic.prefix_overlap:.1%}", f"of prompt tokens repeat the start of an earlier prompt{same}{exact}"
+
+
+def for_the_same_model(caveats: Sequence[Caveat]) -> str:
+    """That prompts are compared within one model, where the log names several; empty where it does not."""
+    return " for the same model" if any(caveat.code == "several_models" for caveat in caveats) else ""
 
 
 def headroom_words(figure: Figure | None) -> str:

@@ -28,13 +28,16 @@ def workload_of(traffic: Traffic) -> Workload:
     """The log as requests for prediction, load and synthesis; segments are the edges of its tree.
 
     Where the source's count of a prompt differs by more than a tenth from the text's (content told apart by bytes), the
-    count is kept: its last segments are cut, or a segment of its own is added; nearer, the text's is taken. An answer
-    of 0 tokens (the request failed) becomes one of 1 token, the least that can be asked for (`empty_answers`); up to a
-    tenth of all answers may have no length, and get the median one (`answers_filled`). Raises TrafficError for a log
-    without times, and for one with more unknown answers, since neither can be invented.
+    count is kept: its last segments are cut, or a segment of its own is added; nearer, the text's is taken, which is
+    said where it changes the total (`lengths_by_text`). An answer of 0 tokens (the request failed) becomes one of 1
+    token, the least that can be asked for (`empty_answers`); up to a tenth of all answers may have no length, and get
+    the median one (`answers_filled`). Raises TrafficError for a log without times, and for one with more unknown
+    answers, since neither can be invented.
     """
     _check(traffic)
-    traffic, filled = _with_answers(replace(traffic, input_tokens=_lengths(traffic)))
+    taken = replace(traffic, input_tokens=_lengths(traffic))
+    by_text = _by_text(traffic, taken)
+    traffic, filled = _with_answers(taken)
     columns = zip(
         traffic.arrival_s.tolist(),
         traffic.input_tokens.tolist(),
@@ -62,7 +65,7 @@ def workload_of(traffic: Traffic) -> Workload:
         format=traffic.format,
         fingerprint=traffic.fingerprint,
         overlap_block_tokens=traffic.grain.tokens if traffic.grain is not None else None,
-        caveats=(*traffic.caveats, *filled, *_empty_answers(traffic)),
+        caveats=(*traffic.caveats, *by_text, *filled, *_empty_answers(traffic)),
     )
 
 
@@ -134,6 +137,18 @@ def _lengths(traffic: Traffic) -> Whole:
     told = traffic.tree.end[traffic.node]
     near = np.abs(told - traffic.input_tokens) <= _NEAR * traffic.input_tokens
     return np.where(near & (told > 0), told, traffic.input_tokens)
+
+
+def _by_text(logged: Traffic, taken: Traffic) -> tuple[Caveat, ...]:
+    """That prompts are as long as their text, not as the log counts them, where that changes the total."""
+    total, by_text = (int(traffic.input_tokens.sum(dtype=np.int64)) for traffic in (logged, taken))
+    if total == by_text:
+        return ()
+    text = (
+        f"Prompts are taken as long as their text comes to by bytes, {by_text:,} tokens, where that is near to "
+        f"the log's own count, {total:,}, which `unmoor profile` gives: cut to that, they would share less."
+    )
+    return (Caveat(code="lengths_by_text", text=text),)
 
 
 def _empty_answers(traffic: Traffic) -> tuple[Caveat, ...]:

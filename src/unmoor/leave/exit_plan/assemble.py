@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-import msgspec
-
 from unmoor.choose.decide import Measured
 from unmoor.choose.facts import Facts, PriceBook
 from unmoor.core.decision import CandidateReport, Decision
@@ -24,7 +22,7 @@ from unmoor.leave.exit_plan.hardware import hardware_kinds, of_the_word, scheme_
 from unmoor.leave.exit_plan.letter import letter
 from unmoor.leave.exit_plan.sides import side_of
 from unmoor.leave.exit_plan.three_checks import Known, three_checks
-from unmoor.leave.starting.secrets import hidden
+from unmoor.leave.exit_plan.withheld import without_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +100,13 @@ def _place(matches: Iterable[bool]) -> int:
 
 
 def make_exit_plan(plan: Plan, found: Found, facts: Facts, prices: PriceBook, *, today: date) -> ExitPlan:
-    """The whole document, as it stands on `today`. What the plan does not record is said to be not recorded."""
+    """The whole document, as it stands on `today`. What the plan does not record is said to be not recorded.
+
+    It repeats the plan `without_secrets`; so is to be the plan of which `found.decision` was made.
+    """
     sides, decision = found.sides, found.decision
+    cost = decision.candidates[plan.candidates.index(sides.settings)].cost
+    plan = without_secrets(plan)
     others = tuple(side for side, _ in sides.others)
     every = (sides.serves, *others)
     weights = found.weights or Weights(scheme=scheme_of(plan.model.weights), said_in="plan")
@@ -144,7 +147,7 @@ def make_exit_plan(plan: Plan, found: Found, facts: Facts, prices: PriceBook, *,
         leave_to=plan.exit.leave_to,
         decision=decision.verdict,
         decision_rests_on=_rests_on(found.measured),
-        cost=decision.candidates[plan.candidates.index(sides.settings)].cost,
+        cost=cost,
         places=tuple(found.places),
         weights=weights,
         moves=tuple(found.moves),
@@ -167,8 +170,7 @@ def make_exit_plan(plan: Plan, found: Found, facts: Facts, prices: PriceBook, *,
 
 def _rehearsed(plan: Plan, today: date) -> tuple[RehearsedMove, ...]:
     """Those whose day has come, the earliest first."""
-    past = sorted((one for one in plan.exit.rehearsals if one.on <= today), key=lambda one: one.on)
-    return tuple(msgspec.structs.replace(one, where=hidden("", one.where)) for one in past)
+    return tuple(sorted((one for one in plan.exit.rehearsals if one.on <= today), key=lambda one: one.on))
 
 
 def _risk_of(side: Side) -> str:

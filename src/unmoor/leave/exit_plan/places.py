@@ -7,7 +7,7 @@ from pathlib import Path
 
 from unmoor.core.plan import ExitTable
 from unmoor.leave.exit_plan.exit_plan import Place, Seen
-from unmoor.leave.starting.secrets import hidden
+from unmoor.leave.exit_plan.withheld import withheld
 
 _WORDS = ("evals", "routing", "metering", "orchestration")
 OUTSIDE = ("model", "evals", "routing", "metering")
@@ -35,7 +35,7 @@ def title_of(key: str) -> str:
 def places(table: ExitTable, resolve: Callable[[str, str], Path]) -> tuple[Place, ...]:
     """Every place that the plan can record, in the order of importance; `resolve` makes a path of its text and key.
 
-    What looks like a password or a token in an address is left out.
+    Secrets in them are `withheld`.
     """
     keys = (*OUTSIDE, "orchestration", "start", "adapters", "schemas")
     found = [_place(key, getattr(table, key), resolve) for key in keys]
@@ -44,7 +44,7 @@ def places(table: ExitTable, resolve: Callable[[str, str], Path]) -> tuple[Place
 
 
 def _place(key: str, written: str | None, resolve: Callable[[str, str], Path]) -> Place:
-    where = None if written is None else hidden("", written)
+    where = None if written is None else withheld(written)
     return Place(what=key, where=where, seen=_seen(key, written, resolve))
 
 

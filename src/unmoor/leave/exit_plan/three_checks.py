@@ -116,7 +116,15 @@ def _overlap(known: Known) -> Step:
     if shape.prefix_overlap is None:
         return Step(asked=asked, done=False, said="the log says nothing of what prompts contain")
     said = f"{shape.prefix_overlap:.1%} of prompt tokens repeat the start of an earlier prompt"
-    return Step(asked=asked, done=True, said=f"{said} ({plural(shape.requests, 'request')})", known_by="seen")
+    said = f"{said} ({plural(shape.requests, 'request')})"
+    return Step(asked=asked, done=True, said="; ".join((said, *_of_models(shape))), known_by="seen")
+
+
+def _of_models(shape: TrafficProfile) -> Iterator[str]:
+    """The doubt about a figure that is a sum over several models."""
+    for caveat in shape.caveats:
+        if caveat.code == "several_models":
+            yield caveat.text[:1].lower() + caveat.text[1:].rstrip(".")
 
 
 def _tuned(known: Known, asked: str) -> Step | None:

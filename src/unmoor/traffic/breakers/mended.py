@@ -28,7 +28,7 @@ class Mended:
     """The same requests before all findings are mended, and after.
 
     Both trees are in tokens, and content is told apart to within `grain_tokens`. `salt` is one number a request, equal
-    where the adapters are; None where none is named.
+    where adapters and models are; None where they all are.
     """
 
     before: PromptsInTree

@@ -16,6 +16,7 @@ from unmoor.traffic.breakers.mended import Mended
 from unmoor.traffic.breakers.scene import Scene
 from unmoor.traffic.entry import Entry, Part, Prompt
 from unmoor.traffic.readers.contract import Cutter
+from unmoor.traffic.readers.models_apart import ModelsApart
 
 WINDOW_BYTES = 32 * 2**20
 """Text looked at by bytes. The start of a log without a gap keeps the sharing between its requests as it was."""
@@ -43,6 +44,8 @@ class Watch:
         self._prompts: list[Prompt] = []
         self._tenants: list[str | None] = []
         self._adapters: list[str | None] = []
+        self._models = ModelsApart()
+        self._model_salts: list[int] = []
         self._sizes: list[int] = []
         self._texts: dict[str, str] = {}
         self._left_out = 0
@@ -59,6 +62,7 @@ class Watch:
         self._lines.append(line)
         self._tenants.append(entry.tenant)
         self._adapters.append(entry.adapter)
+        self._model_salts.append(self._models.salt_of(entry.model))
         self._sizes.append(size)
         self._prompts.append(self._kept(entry.content))
 
@@ -84,15 +88,16 @@ class Watch:
         """What ruins sharing in the window, the dearest first as far as one does not hide another.
 
         Greedy: the dearest is mended, then the rest is looked at again, so each `share_lost` is what that one adds to
-        those before it. Adapters share nothing, before a fix and after it. Empty where nothing costs LEAST_SHARE; None
-        where the log has no text to look at. `kv_tokens` is the capacity at which `gain` is given, turned into bytes by
-        `bytes_per_token` where the cutter counts those. `show_text` puts a few words of the prompts into each `where`.
+        those before it. Adapters share nothing, before a fix and after it, nor do models. Empty where nothing costs
+        LEAST_SHARE; None where the log has no text to look at. `kv_tokens` is the capacity at which `gain` is given,
+        turned into bytes by `bytes_per_token` where the cutter counts those. `show_text` puts a few words of the
+        prompts into each `where`.
         """
         if not self._prompts:
             return Looked()
         kept = self._within(WINDOW_BYTES_TOKENIZED if cutter.by == "tokens" else self._window_bytes)
         prompts, lines, tenants = self._prompts[:kept], self._lines[:kept], self._tenants[:kept]
-        scene = Scene(tuple(prompts), tuple(lines), tuple(tenants), _salt_of(self._adapters[:kept]))
+        scene = Scene(tuple(prompts), tuple(lines), tuple(tenants), _salt_of(self._adapters[:kept], self._model_salts))
         units_per_token = 1.0 if cutter.by == "tokens" else bytes_per_token
         capacity = None if kv_tokens is None else int(kv_tokens * units_per_token)
         found = find(scene, cutter, capacity=capacity, show_text=show_text)
@@ -142,12 +147,14 @@ class Watch:
         return self._texts.setdefault(text, text)
 
 
-def _salt_of(adapters: Sequence[str | None]) -> NDArray[np.int64] | None:
-    """One number a request, equal where the adapters are; None where none is named."""
-    if not any(adapters):
-        return None
-    codes: dict[str | None, int] = {}
-    return np.array([codes.setdefault(adapter, len(codes)) for adapter in adapters], dtype=np.int64)
+def _salt_of(adapters: Sequence[str | None], models: Sequence[int]) -> NDArray[np.int64] | None:
+    """One number for each of the adapters' requests, equal where adapter and model are; None where they all are.
+
+    `models` are numbers of the models, at least as many.
+    """
+    codes: dict[tuple[str | None, int], int] = {}
+    salt = [codes.setdefault(pair, len(codes)) for pair in zip(adapters, models, strict=False)]
+    return np.array(salt, dtype=np.int64) if len(codes) > 1 else None
 
 
 def _size(prompt: Prompt) -> int:

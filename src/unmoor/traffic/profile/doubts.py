@@ -24,13 +24,12 @@ def once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
 
 
 def doubts_of(traffic: Traffic, question: Question) -> tuple[Caveat, ...]:
-    """What is not known of the log, or was assumed: its grain, its times, lengths and models, a replica's speed."""
+    """What is not known of the log, or was assumed: its grain, its times and lengths, a replica's speed."""
     return (
         *_of_grain(traffic),
         *_of_times(traffic),
         *_of_lengths(traffic),
         *_of_cuts(traffic),
-        *_of_models(traffic),
         *_of_service(traffic, question),
     )
 
@@ -98,16 +97,6 @@ def _of_cuts(traffic: Traffic) -> tuple[Caveat, ...]:
         "prompts_cut",
         f"{count:,} of {len(traffic):,} prompts have exactly the length of the longest: they may have been cut when "
         "they were logged, and then share more than they did.",
-    )
-
-
-def _of_models(traffic: Traffic) -> tuple[Caveat, ...]:
-    models = len(traffic.features.models)
-    if models < 2:  # noqa: PLR2004 - one model is what a cache serves
-        return ()
-    return _caveat(
-        "several_models",
-        f"Requests ask for {models} models, which share no cache: profile each model's requests on their own.",
     )
 
 

@@ -20,6 +20,7 @@ from unmoor.traffic.readers.chains import Chains, like_no_other
 from unmoor.traffic.readers.columns import Column, NameColumn, as_column
 from unmoor.traffic.readers.contract import Broken, Cutter
 from unmoor.traffic.readers.lines import MOST_TOKENS, in_range
+from unmoor.traffic.readers.models_apart import ModelsApart, several_models
 from unmoor.traffic.readers.text_sizes import TextSizes, size_of
 from unmoor.traffic.readers.text_taken_out import is_too_short
 from unmoor.traffic.tree import PromptTree, SymbolStore, TreeBuilder
@@ -57,7 +58,8 @@ class Collector:
     """Grows the columns of a log. Either all its requests have a time or none, and content is of one kind.
 
     Requests whose content is not known may stand among others: while they are few, of which MOST_UNKNOWN decides, they
-    are taken to share nothing; beyond that nothing is said of what any prompt shares.
+    are taken to share nothing; beyond that nothing is said of what any prompt shares. Prompts for different models
+    share nothing either, however equal they are.
     """
 
     def __init__(self, cutter: Cutter | None, store: SymbolStore | None = None) -> None:
@@ -74,10 +76,12 @@ class Collector:
         self._sized = 0  # rows in the column of text sizes, which are known once the text is cut
         self._session, self._tenant, self._adapter, self._schema = (NameColumn() for _ in range(4))
         self._asked = AskedFor()
+        self._models = ModelsApart()
         self._prompts: list[Prompt] = []
         self._prompt_bytes = self._text_bytes = 0
         self._chains = Chains()
         self._waiting: list[int] = []  # rows whose content is not in the tree yet
+        self._salts: list[int] = []  # of their models
 
     def __len__(self) -> int:
         return len(self._node)
@@ -98,6 +102,7 @@ class Collector:
         row = len(self._node)
         self._append(line, entry)
         if entry.content is not None:
+            self._salts.append(self._models.salt_of(entry.model))
             self._take(row, entry.content, entry.input_tokens or 0, size)
         return entry
 
@@ -113,6 +118,7 @@ class Collector:
         grain = None if tree is None else grain
         notes = (*_stand_ins(self._stand_ins), *(sizes.notes if sizes else ()), *unknown)
         del sizes
+        features = self._asked.features
         at_s, order, late = _in_order(self._at_s.taken())
         return Traffic(
             arrival_s=at_s,
@@ -127,13 +133,13 @@ class Collector:
             schema=_names(self._schema, order),
             tree=tree,
             grain=grain,
-            features=self._asked.features,
+            features=features,
             source=told.source,
             format=told.format,
             fingerprint=told.fingerprint,
             skipped_lines=told.skipped_lines,
             skipped=told.skipped,
-            caveats=(*late, *told.notes, *notes),
+            caveats=(*late, *told.notes, *notes, *several_models(len(features.models))),
         )
 
     def _checked(self, entry: Entry) -> int:
@@ -202,9 +208,9 @@ class Collector:
             self._prompts, self._prompt_bytes = [], 0
         else:
             cuts = self._chains.cuts()
-        for row, cut in zip(self._waiting, cuts, strict=True):
-            self._node[row] = self._tree.add(cut.chain, cut.ends)
-        self._waiting = []
+        for row, cut, salt in zip(self._waiting, cuts, self._salts, strict=True):
+            self._node[row] = self._tree.add(cut.chain ^ np.uint64(salt) if salt else cut.chain, cut.ends)
+        self._waiting, self._salts = [], []
 
     def _size_up_to(self, row: int) -> None:
         """Rows before this one that are in no column of text sizes yet had no text."""

@@ -20,6 +20,7 @@ from unmoor.traffic.log import BreakerShare, Carried, Features, Grain
 from unmoor.traffic.readers.contract import Broken, FirstLine, RecordFormat, Unreadable
 from unmoor.traffic.readers.json_lines import decoded
 from unmoor.traffic.readers.lines import MOST_TOKENS
+from unmoor.traffic.readers.models_apart import SEVERAL_MODELS, several_models
 
 VERSION = 1
 _HEADER = '{"unmoor_fingerprint": 1, "block_tokens": tokens or null, "requests": n, "nodes": n, ...}'
@@ -244,6 +245,7 @@ def _notes(header: Header) -> list[Caveat]:
     if header.caveats:
         text = f"The log behind it was read with these caveats: {', '.join(header.caveats)}."
         notes.append(Caveat(code="fingerprint_of_caveats", text=text))
+    notes += several_models(len(header.features.models), apart=SEVERAL_MODELS in header.caveats)
     return notes
 
 
