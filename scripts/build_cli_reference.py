@@ -17,8 +17,8 @@ Made by `python scripts/build_cli_reference.py` from the verbs themselves; do no
 
 Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 the world's failure (an
 engine that died, a disk that is full, a run's file that is broken), 2 the user's mistake (an unknown key, a missing
-file, a folder that holds no run), 130 interrupted. A mistake in a call is one error with a
-`hint:` line, the way out, and a `see:` line, whose help says more.
+file, a folder that holds no run), 3 something would be lost (`move check`, `check-model`), 130 interrupted. A mistake
+in a call is one error with a `hint:` line, the way out, and a `see:` line, whose help says more.
 """
 
 

@@ -119,7 +119,7 @@ def test_engines_differ_by_what_is_left_to_compute_and_not_by_their_rates() -> N
     assert seen.differ_at_most == pytest.approx(0.1)  # 11 % against 10 %
     assert seen.could_move_choice is True
     assert seen.sentence == (
-        "Prefix reuse alone could move the choice: the engines differ by 10.0% of prompt tokens to compute, "
+        "Prefix reuse alone could move the choice: the engines differ by 10.0% in the prompt tokens left to compute, "
         "against a margin of 5%."
     )
 

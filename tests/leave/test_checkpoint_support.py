@@ -207,3 +207,9 @@ def test_known_surfaces_speak_of_known_schemes_hardware_and_traits(asked: str) -
     said = [one for table in known.checkpoint.values() for one in table.values()]
     assert all(one.source in known.sources for one in [*said, *known.adapter.values()])
     assert msgspec.json.encode(verdicts(model("nvfp4"), known))
+
+
+@pytest.mark.parametrize("slip", ["h201", "b2000", "mi300zz", "a1000", "t40"])
+def test_a_device_that_only_begins_like_another_is_unknown(slip: str) -> None:
+    with pytest.raises(UsageError, match="unknown hardware"):
+        hardware_kind(slip)

@@ -156,7 +156,7 @@ def _sentence(least: float | None, most: float | None, could: bool | None, margi
         return "How much prefix reuse could move the choice is not known: no two engines can be compared."
     small = "less than 0.1%" if most < _LEAST_SAID else f"at most {most:.1%}"
     by = small if could is False or least == 0 else f"{least:.1%} to {most:.1%}"
-    held = f"of prompt tokens to compute, against a margin of {margin:.0%}"
+    held = f"in the prompt tokens left to compute, against a margin of {margin:.0%}"
     if could is False:
         return f"Prefix reuse alone cannot move the choice: the engines differ by {by} {held}."
     if could:

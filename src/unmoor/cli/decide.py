@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 @click.option("--html", type=PATH_NAME, help="Where to write the page [reports/NAME/report.html].")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output; a page only with --html.")
 @click.option("--run", type=PATH_NAME, help="Take what the bake-off in this directory measured.")
-@click.option("--as-of", type=click.DateTime(["%Y-%m-%d"]), help="Judge how stale facts are as on this day [today].")
+@click.option(
+    "--as-of",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="YYYY-MM-DD",
+    help="Judge how stale facts are as on this day [today].",
+)
 def command(
     *, plan: Path, full: bool, html: Path | None, as_json: bool, run: Path | None, as_of: datetime | None
 ) -> None:

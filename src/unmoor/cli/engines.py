@@ -14,7 +14,7 @@ from unmoor.engines.contract import Engine
 from unmoor.engines.registry import engine, engine_names
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-YES = click.option("--yes", is_flag=True, help="Install without asking.")
+YES = click.option("--yes", is_flag=True, help="Bring it without asking.")
 
 
 @click.group(invoke_without_command=True)

@@ -37,7 +37,12 @@ _BESIDES = ("adapters", "schemas", "start")
 )
 @click.option("--no-hashes", is_flag=True, help="Do not read the weights to hash them.")
 @click.option("--run", type=PATH_NAME, metavar="RUN", help="Take what the bake-off in this directory measured.")
-@click.option("--as-of", type=_AS_OF, help="Date the page, and judge how stale facts are, as on this day [today].")
+@click.option(
+    "--as-of",
+    type=_AS_OF,
+    metavar="YYYY-MM-DD",
+    help="Date the page, and judge how stale facts are, as on this day [today].",
+)
 def command(
     *,
     plan: Path,

@@ -82,7 +82,9 @@ def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) ->
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     subcommand_metavar="VERB [ARGS]...",
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Say which.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
 def unmoor() -> None:
     """Choose an LLM inference runtime on evidence, and stay able to leave it."""
 

@@ -36,7 +36,7 @@ def command() -> None:
     type=PATH_NAME,
     metavar="PATH",
     multiple=True,
-    help="Dashboards, alerts, probes: names in them count.",
+    help="Dashboards, alerts, probes: names in them count; repeatable.",
 )
 @click.option("--strict", is_flag=True, help="Refuse a version whose surface is not known.")
 @click.option("--brief", is_flag=True, help="Print the verdict, what is lost and errors alone, in some 40 lines.")

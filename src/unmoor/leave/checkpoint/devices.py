@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from unmoor.core.errors import UsageError
@@ -34,7 +35,7 @@ def hardware_kind(name: str, *, where: str | None = None) -> str:
     if plain in HARDWARE:
         return plain
     device = plain.removeprefix("nvidia_").removeprefix("amd_").removeprefix("intel_")
-    begins = [(len(one), kind) for kind, ones in _BEGINNINGS.items() for one in ones if device.startswith(one)]
+    begins = [(len(one), kind) for kind, ones in _BEGINNINGS.items() for one in ones if _is_of(device, one)]
     if begins:
         return max(begins)[1]
     raise UsageError(
@@ -44,3 +45,14 @@ def hardware_kind(name: str, *, where: str | None = None) -> str:
         expected="a kind of hardware, or a device such as h100 or mi300x",
         hint=did_you_mean(plain, HARDWARE),
     )
+
+
+def _is_of(device: str, beginning: str) -> bool:
+    """Whether the device's name begins so and goes on as such names do: a letter and a form factor after a number.
+
+    "h100_sxm", "mi300x" and "l40s" do, "h201" does not; a series ("rtx_40", "gaudi") goes on in any way.
+    """
+    if not device.startswith(beginning):
+        return False
+    of_series = beginning.startswith("rtx") or not beginning[-1].isdigit() or beginning == "max_1"
+    return of_series or re.fullmatch(r"[a-z]?(_.*)?", device[len(beginning) :]) is not None
