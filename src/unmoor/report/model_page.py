@@ -17,6 +17,7 @@ from unmoor.report.model_words import (
     kv_scales_todo,
     moves,
     notes_words,
+    nothing_lost,
     places_words,
     rows,
     summary,
@@ -59,6 +60,7 @@ def _environment() -> jinja2.Environment:
             "places_words": places_words,
             "severity_class": severity_class,
             "shown": shown,
+            "nothing_lost": nothing_lost,
             "summary": summary,
             "traits_words": traits_words,
         }

@@ -14,7 +14,17 @@ from unmoor.leave.checkpoint.checkpoint import Checkpoint
 from unmoor.leave.finding import Finding, Kind
 from unmoor.report.layout import heading, wrapped
 from unmoor.report.model_facts import SERVES, model_facts, size_words, traits_words
-from unmoor.report.model_words import Row, engine_words, kv_scales_todo, moves, notes_words, places_words, rows, summary
+from unmoor.report.model_words import (
+    Row,
+    engine_words,
+    kv_scales_todo,
+    moves,
+    notes_words,
+    nothing_lost,
+    places_words,
+    rows,
+    summary,
+)
 
 _ADAPTERS_SHOWN = 20
 
@@ -22,7 +32,9 @@ _ADAPTERS_SHOWN = 20
 def render(report: ModelReport, kinds: Mapping[str, Kind], *, hashed: bool = False) -> str:
     """The whole report, 100 columns wide, without colour; with the files' hashes where weights were `hashed`."""
     lines = [*_model(report.checkpoint), ""]
-    lines += [line for sentence in report.lost for line in wrapped(sentence, "  LOST: ")] or ["  Nothing is lost."]
+    lines += [line for sentence in report.lost for line in wrapped(sentence, "  LOST: ")] or [
+        f"  {nothing_lost(report)}"
+    ]
     if not report.broken:
         looked_at = {one.hardware for one in report.verdicts}
         lines += [*wrapped(summary(report), "  "), "", heading("What loads it")]

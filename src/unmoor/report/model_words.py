@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from unmoor.core.plural import plural
 from unmoor.engines.surface.concepts import HARDWARE
 from unmoor.leave.adapters.support import AdapterVerdict
 from unmoor.leave.check_model import ModelReport
@@ -191,3 +192,11 @@ def summary(report: ModelReport) -> str:
         if engines:
             parts.append(f"{words}: {', '.join(engines)}.")
     return " ".join(parts)
+
+
+def nothing_lost(report: ModelReport) -> str:
+    """That something which was asked for loads it; with errors below, so many are told: they hold for some engines."""
+    errors = sum(finding.severity == "error" for finding in report.findings)
+    if not errors:
+        return "Nothing is lost."
+    return f"Something that was asked for loads it; below {plural(errors, 'error')} that hold for some engines."
