@@ -18,6 +18,7 @@ from unmoor.leave.checkpoint.checkpoint import Checkpoint
 from unmoor.leave.checkpoint.read import read_checkpoint
 from unmoor.leave.checkpoint.support import forms_on, verdicts
 from unmoor.leave.checks.checkpoints import format_hits
+from unmoor.report.model_words import summary
 
 VLLM, SGLANG, TRT = (surface(one) for one in ("vllm@0.32.0", "sglang@0.5.23", "tensorrt-llm@1.3.0rc3"))
 ENGINES = [surface(one) for one in known_surfaces()]
@@ -239,3 +240,10 @@ def test_what_may_load_is_not_counted_as_lost(tmp_path: Path) -> None:
     assert {one.loads for one in blocks.verdicts} == {"refused", "unknown"}
     assert not blocks.lost
     assert not [one for one in format_hits(model, VLLM, TRT) if one.finding.outcome == "lost"]
+
+
+def test_the_summary_calls_no_engine_refusing_whose_surface_does_not_know_the_tool(tmp_path: Path) -> None:
+    model = quantised(tmp_path, GPTQ)
+    told = summary(check_model(model, [], [VLLM, TRT], list(HARDWARE), all_wanted=False))
+    assert "Unknown: TensorRT-LLM 1.3.0rc3." in told
+    assert "Refused" not in told

@@ -175,11 +175,17 @@ def notes_words(row: Row) -> str:
 
 
 def summary(report: ModelReport) -> str:
-    """In a sentence: the engines that load the model natively, those that do otherwise, and those that refuse it."""
+    """In a sentence: the engines that load the model natively, those that do otherwise, and those that refuse it.
+
+    An engine refuses it where no hardware is left on which it might take it: not where its surface says nothing of who
+    quantised the weights.
+    """
     best: dict[str, Loads] = {}
     for one in report.verdicts:
         told = best.get(engine_words(one), "unknown")
         best[engine_words(one)] = min(told, one.loads, key=LOADS_ORDER.index)
+    unsaid = {engine_words(one) for one in report.verdicts if one.unsaid}
+    best |= {engine: "unknown" for engine, told in best.items() if told == "refused" and engine in unsaid}
     ways: Mapping[Loads, str] = {
         "native": "Natively, on some hardware at least",
         "fallback": "Only another way",
