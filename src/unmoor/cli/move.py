@@ -113,13 +113,11 @@ def _uses(traffic: Path | None, format_name: str | None) -> Uses:
 
 
 def _write_sarif(out: Path, report: MoveReport) -> None:
-    from urllib.parse import quote
-
-    from unmoor.cli.sarif_file import version_here, write_sarif
+    from unmoor.cli.sarif_file import uri_of, version_here, write_sarif
     from unmoor.leave.checks.registry import kinds
     from unmoor.report.move_sarif import render
 
-    write_sarif(out, render(report, kinds(), version=version_here(), traffic_uri=quote(report.traffic or "traffic")))
+    write_sarif(out, render(report, kinds(), version=version_here(), uri=uri_of))
 
 
 def _write_page(out: Path, report: MoveReport) -> None:

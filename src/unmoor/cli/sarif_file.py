@@ -59,6 +59,15 @@ def version_here() -> str:
     return str(metadata("unmoor")["Version"])
 
 
+def uri_of(file: str) -> str:
+    """The file as SARIF names it, percent-encoded: relative to the working directory where it lies below that."""
+    from urllib.parse import quote
+
+    path = Path(file)
+    below = path.is_absolute() and path.is_relative_to(Path.cwd())
+    return quote(str(path.relative_to(Path.cwd())) if below else file)
+
+
 def say(line: str) -> None:
     """A line on standard error."""
     click.echo(line, err=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+import msgspec
+
 from unmoor.leave.case import Case, Hit
 from unmoor.leave.checks.registry import checks
 from unmoor.leave.finding import Feature, FeatureOutcome, Finding, MoveReport, Outcome
+from unmoor.leave.places import places_of
 from unmoor.leave.schemas.undecided import Undecided, undecided
 from unmoor.leave.start_command import start_command
 from unmoor.leave.uses import ABSENT, Rows, Uses
@@ -28,7 +31,8 @@ def check_move(case: Case) -> MoveReport:
     left = undecided(case.schemas, case.source, case.target) if case.schemas and not case.stays else Undecided()
     for why in left.told:
         case.skipped(why)
-    findings = tuple(sorted((one.finding for one in hits), key=_order))
+    placed = (msgspec.structs.replace(one.finding, places=places_of(case, one.finding)) for one in hits)
+    findings = tuple(sorted(placed, key=_order))
     features = tuple(_features(case, findings, left.keys))
     start = start_command(case, findings)
     return MoveReport(

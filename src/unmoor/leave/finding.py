@@ -56,6 +56,13 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     threads: tuple[Thread, ...] = ()
 
 
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a file of the user's, named as the user named it or the folder it is in."""
+
+    file: str
+    line: int = 1
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing found.
 
@@ -64,6 +71,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     of all; 0 where no recorded request is concerned. `seen` says what they would see, `fix` what to do: the rule, where
     it is translated. `by` tells how it was found: by the surfaces' table, or by running something, with its version.
     `file` is the file that it is about, by its name in the model's or adapter's folder; empty where it is about none.
+    `places` are lines of the user's own files, for one about no request.
     `needs` is what the target has to be started with for it, as its surface writes it ("--enable-cache-report").
     """
 
@@ -79,6 +87,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     by: str = TABLE
     file: str = ""
     caveats: tuple[Caveat, ...] = ()
+    places: tuple[Place, ...] = ()
     needs: tuple[str, ...] = ()
 
 

@@ -48,7 +48,7 @@ class NamesUsed:
     `metrics` are under the name that the surfaces have, without a histogram's suffix; one that begins as the source's
     do and is in no surface is there as it is written. `routes` are paths. `buckets` are metrics read as histograms, by
     their buckets; `bounds` the bounds asked of them (le). `error_shapes` are the shapes of an error that code takes
-    apart. `skipped` says which files were not looked at.
+    apart. `skipped` says which files were not looked at, `paths` where a file lies by the name that places give it.
     """
 
     metrics: Mapping[str, tuple[str, ...]]
@@ -58,6 +58,7 @@ class NamesUsed:
     bounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     error_shapes: Mapping[Shape, tuple[str, ...]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    paths: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_names(paths: Sequence[Path], surface: Surface) -> NamesUsed:
@@ -68,6 +69,7 @@ def find_names(paths: Sequence[Path], surface: Surface) -> NamesUsed:
     search = _Search(surface)
     for path in paths:
         for file in _files(path, search):
+            search.paths.setdefault(_shown(file, path), str(file))
             search.look(file, _shown(file, path))
     return search.found()
 
@@ -120,6 +122,7 @@ class _Search:
         self._skipped: dict[str, None] = {}
         self._bytes = 0
         self.files = 0
+        self.paths: dict[str, str] = {}
 
     def skip(self, what: str) -> None:
         """Says that something was not looked at."""
@@ -228,6 +231,7 @@ class _Search:
             bounds={name: tuple(bounds) for name, bounds in self._bounds.items()},
             error_shapes=shapes,
             skipped=_few(tuple(self._skipped)),
+            paths=self.paths,
         )
 
 

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from unmoor.leave.finding import Kind, MoveReport
+from unmoor.leave.finding import Finding, Kind, MoveReport
 from unmoor.report.sarif import MOST_RELATED, location, log
 
 
-def render(report: MoveReport, kinds: Mapping[str, Kind], *, version: str, traffic_uri: str) -> dict[str, Any]:
-    """The log of one run; `traffic_uri` names the recorded traffic, percent-encoded.
+def render(report: MoveReport, kinds: Mapping[str, Kind], *, version: str, uri: Callable[[str], str]) -> dict[str, Any]:
+    """The log of one run; `uri` makes a percent-encoded address of a file's name.
 
-    Findings that concern no request stand at its first line: code scanning needs a place.
+    A finding about requests stands at their lines of the log, one about the start, a dashboard or the model's files
+    there; one without any place at the first line of the log, or of the first file that any finding names: code
+    scanning needs a place.
     """
+    first = report.traffic or next((one.places[0].file for one in report.findings if one.places), "traffic")
+
+    def places(finding: Finding) -> list[dict[str, Any]]:
+        if finding.places:
+            return [location(uri(place.file), place.line) for place in finding.places[: MOST_RELATED + 1]]
+        return [location(uri(first), line) for line in (finding.lines or (1,))[: MOST_RELATED + 1]]
+
     properties = {
         "from": f"{report.source_engine}@{report.source_version}",
         "to": f"{report.target_engine}@{report.target_version}",
@@ -22,7 +31,7 @@ def render(report: MoveReport, kinds: Mapping[str, Kind], *, version: str, traff
     return log(
         report.findings,
         kinds,
-        lambda finding: [location(traffic_uri, line) for line in (finding.lines or (1,))[: MOST_RELATED + 1]],
+        places,
         version=version,
         properties=properties,
     )
