@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -34,10 +35,14 @@ SECTIONS = [
 ]  # fmt: skip
 
 
+NO_ENGINES = {"UNMOOR_HOME": str(Path(tempfile.gettempdir()) / "unmoor-tests-without-engines")}
+"""Installed libraries and parsers are asked in their own tests; here each document would start them anew."""
+
+
 def unmoor(*args: str | Path, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "unmoor.cli", *map(str, args)],
-        capture_output=True, text=True, check=False, cwd=cwd, env={**os.environ, **more},
+        capture_output=True, text=True, check=False, cwd=cwd, env={**os.environ, **NO_ENGINES, **more},
     )  # fmt: skip
 
 
