@@ -157,7 +157,7 @@ def _outside(places: Sequence[Place]) -> Step:
     lacking = [title_of(place.what) for place in outside if place.seen == "not recorded"]
     missing = [title_of(place.what) for place in outside if place.seen == "missing"]
     if not lacking and not missing:
-        return Step(asked=asked, done=True, said="each has its place, as the plan records it", known_by="plan")
+        return Step(asked=asked, done=True, said="each has its place", known_by="plan")
     parts = [f"{NOT_RECORDED}: {', '.join(lacking)}"] if lacking else []
     parts += [f"not at the place that the plan records: {', '.join(missing)}"] if missing else []
     return Step(asked=asked, done=False, said="; ".join(parts))
