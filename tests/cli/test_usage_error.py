@@ -72,7 +72,7 @@ def test_a_missing_argument_is_answered_with_how_the_verb_is_written(verb: str) 
         ("profile log --replicas 0", "--replicas N: "),
         ("profile log --kv-tokens 1e6", "--kv-tokens N: KV capacity of a replica"),
         ("profile log --tpot-ms inf", "--tpot-ms MS: "),
-        ("decide plan --as-of today", "--as-of [%Y-%m-%d]: "),
+        ("decide plan --as-of today", "--as-of YYYY-MM-DD: "),
         ("engines fetch m --format pickle", "--format [gguf|hf|all]: "),
     ],
 )
