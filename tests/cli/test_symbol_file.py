@@ -59,4 +59,4 @@ def test_a_disk_without_room_is_one_error_with_a_way_out() -> None:
             store.append(np.arange(1000, dtype=np.uint64))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert caught.value.hint == "set TMPDIR to a folder with more room"
+    assert caught.value.hint == "set TMPDIR to a folder with more room, on a disk"

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+from unmoor.cli.scratch_files import ScratchFiles
 from unmoor.cli.symbol_file import SymbolFile
 from unmoor.core.errors import PlanError, TrafficError, UserError
 from unmoor.core.evidence import Caveat
@@ -124,8 +125,8 @@ def open_traffic(
     Content as text is told apart by bytes unless `cutter` is given, under a key that is forgotten.
 
     Of a folder, all files below it are read, in the order of their names. Hidden ones, documentation, links to folders,
-    links to nothing and pipes are passed over, and a caveat names them. The hashes of a log that is larger than memory
-    go to a temporary file.
+    links to nothing and pipes are passed over, and a caveat names them. What is kept of a log larger than memory is in
+    temporary files.
 
     Raises TrafficError for one that is missing or cannot be read as traffic, or has a folder below it that cannot.
     """
@@ -139,6 +140,7 @@ def open_traffic(
             most_broken=most_broken,
             watch=watch,
             store=store,
+            scratch=ScratchFiles(),
         )
     return replace(traffic, caveats=(*notes, *traffic.caveats)) if notes else traffic
 

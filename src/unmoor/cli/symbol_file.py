@@ -16,7 +16,7 @@ from typing import IO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unmoor.core.errors import RunError
+from unmoor.cli.scratch_files import no_room
 
 IN_MEMORY = 16 * 1024 * 1024
 """Symbols kept in memory, of 8 bytes each, before the first go to the file; after that, a quarter of it at a time."""
@@ -66,12 +66,6 @@ class SymbolFile:
             while left:
                 left = left[self._file.write(left) :]
         except OSError as failure:
-            raise RunError(
-                "no room for a temporary file",
-                where=tempfile.gettempdir(),
-                seen=failure.strerror or type(failure).__name__,
-                expected="room for the hashes of the log's distinct prompts, a fraction of their size",
-                hint="set TMPDIR to a folder with more room",
-            ) from None
+            raise no_room(failure) from None
         self._spilled += len(self._tail)
         self._tail = array("Q")

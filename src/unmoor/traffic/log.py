@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
+from unmoor.traffic.scratch import MEMORY, Scratch
 from unmoor.traffic.tree import PromptTree
 
 Whole = NDArray[np.int64] | NDArray[np.int32]
@@ -89,7 +90,8 @@ class Traffic:
     log, for findings that point back. `skipped` are the numbers and kinds of broken lines, the first few of
     `skipped_lines`. `breakers` are those that a fingerprint carries; None where nobody looked, and for a log of
     requests, in whose text they are to be found. `whole_blocks` is whether blocks of `grain` are an engine's, of which
-    it serves whole ones: those of a fingerprint, unless they are the blocks of the trace behind it.
+    it serves whole ones: those of a fingerprint, unless they are the blocks of the trace behind it. `scratch` is where
+    analyses keep arrays as long as these columns, as the reader did.
     """
 
     arrival_s: Real
@@ -113,6 +115,7 @@ class Traffic:
     caveats: tuple[Caveat, ...] = ()
     breakers: tuple[BreakerShare, ...] | None = None
     whole_blocks: bool = False
+    scratch: Scratch = MEMORY
 
     def __len__(self) -> int:
         return len(self.arrival_s)

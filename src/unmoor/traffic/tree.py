@@ -9,15 +9,18 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from unmoor.traffic.scratch import MEMORY, STRETCH, Scratch
 
 ROOT = 0
 NO_PARENT = -1
 _NO_SYMBOL = 0
 _FEWEST_SLOTS = 1024
+_FEWEST_NODES = 1024
 _STRETCH_SLOTS = 1 << 18
 _MIX = 32
 """High bits are folded onto the low ones that pick a slot, should a caller's symbols differ in those alone."""
@@ -45,10 +48,10 @@ class PromptTree:
         while len(above := above[~kept[above]]):
             kept[above] = True
             above = np.unique(self.parent[above])
-        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
-        parent = self.parent[kept]
-        parent[1:] = number[parent[1:]]
-        return PromptTree(parent=parent, end=self.end[kept]), number[nodes]
+        places = np.flatnonzero(kept)  # in order, so that a node's new number is its place among them
+        parent = self.parent[places]
+        parent[1:] = np.searchsorted(places, parent[1:])
+        return PromptTree(parent=parent, end=self.end[places]), np.searchsorted(places, nodes).astype(np.int32)
 
     def path(self, node: int) -> list[int]:
         """The nodes from just under the root to `node`; empty for the root."""
@@ -95,21 +98,29 @@ class TreeBuilder:
     """Grows a PromptTree from chained symbols: equal symbols at one place mean equal prompts up to there.
 
     A node's number never changes once given, though the run of tokens it stands for may be split. A node costs 40 bytes
-    and its share of the hash table, 6 to 12; a symbol is kept once for every distinct prefix, in `store`.
+    of `scratch` and its share of the hash table, 6 to 12; a symbol is kept once for every distinct prefix, in `store`.
     """
 
-    def __init__(self, store: SymbolStore | None = None) -> None:
+    def __init__(self, store: SymbolStore | None = None, scratch: Scratch = MEMORY) -> None:
         self._store: SymbolStore = SymbolsInMemory() if store is None else store
-        self._parent = array("i", [NO_PARENT])
-        self._last = array("i", [0])  # how many symbols lead from the root to the node's end
-        self._end = array("q", [0])  # the same in tokens
-        self._base = array("q", [0])  # symbol i of the chain, if the node's own, is at place base + i of the store
-        self._head = array("Q", [_NO_SYMBOL])  # the first and the last of its own symbols
-        self._tail = array("Q", [_NO_SYMBOL])
-        self._slots = array("i", bytes(4 * _FEWEST_SLOTS))  # open addressing by a node's first symbol; 0 is empty
+        self._scratch = scratch
+        self._begin()
+
+    def _begin(self) -> None:
+        """The root alone. Columns are memory views: their items are Python's own integers, and cheap to reach."""
+        zeros = self._scratch.zeros
+        self._nodes = 1
+        self._parent = zeros(_FEWEST_NODES, np.int32).data
+        self._last = zeros(_FEWEST_NODES, np.int32).data  # how many symbols lead from the root to the node's end
+        self._end = zeros(_FEWEST_NODES, np.int64).data  # the same in tokens
+        self._base = zeros(_FEWEST_NODES, np.int64).data  # symbol i of the chain, if own, is at base + i of the store
+        self._head = zeros(_FEWEST_NODES, np.uint64).data  # the first and the last of its own symbols
+        self._tail = zeros(_FEWEST_NODES, np.uint64).data
+        self._slots = zeros(_FEWEST_SLOTS, np.int32).data  # open addressing by a node's first symbol; 0 is empty
+        self._parent[ROOT] = NO_PARENT
 
     def __len__(self) -> int:
-        return len(self._parent)
+        return self._nodes
 
     def add(self, chain: Sequence[int] | NDArray[np.uint64], ends: Sequence[int] | NDArray[np.int64]) -> int:
         """The node at which this prompt ends.
@@ -135,15 +146,16 @@ class TreeBuilder:
 
     def build(self) -> PromptTree:
         """The tree as it stands."""
-        return PromptTree(parent=np.array(self._parent, dtype=np.int32), end=np.array(self._end, dtype=np.int64))
+        return PromptTree(parent=self._column(self._parent).copy(), end=self._column(self._end).copy())
 
     def finished(self) -> PromptTree:
         """The tree as it stands, in the builder's own memory; the rest of that is freed. The builder is empty then."""
-        tree = PromptTree(
-            parent=np.frombuffer(self._parent, dtype=np.int32), end=np.frombuffer(self._end, dtype=np.int64)
-        )
-        self.__init__(self._store)  # type: ignore[misc] # empty again
+        tree = PromptTree(parent=self._column(self._parent), end=self._column(self._end))
+        self._begin()
         return tree
+
+    def _column(self, items: memoryview) -> NDArray[Any]:
+        return np.asarray(items)[: self._nodes]
 
     def _agreement(self, child: int, symbols: memoryview, place: int, high: int) -> int:
         """Up to which symbol the chain agrees with the node; chained symbols that agree have agreed all the way."""
@@ -173,18 +185,29 @@ class TreeBuilder:
     def _new(
         self, parent: int, last: int, end: int, *, base: int, head: int, tail: int, slot: int | None = None
     ) -> int:
-        node = len(self._parent)
-        self._parent.append(parent)
-        self._last.append(last)
-        self._end.append(end)
-        self._base.append(base)
-        self._head.append(head)
-        self._tail.append(tail)
+        node = self._nodes
+        if node == len(self._parent):
+            self._double()
+        if not node % STRETCH:
+            self._scratch.let_go()
+        self._nodes += 1
+        self._parent[node] = parent
+        self._last[node] = last
+        self._end[node] = end
+        self._base[node] = base
+        self._head[node] = head
+        self._tail[node] = tail
         if slot is None:
             self._enter(node)
         else:
             self._slots[slot] = node
         return node
+
+    def _double(self) -> None:
+        """Room for twice as many nodes."""
+        for name in ("_parent", "_last", "_end", "_base", "_head", "_tail"):
+            column = np.asarray(getattr(self, name))
+            setattr(self, name, self._scratch.copy(column, size=2 * len(column)).data)
 
     def _slot(self, symbol: int) -> int:
         """Where in the table the node that begins with `symbol` is, or would be."""
@@ -195,7 +218,7 @@ class TreeBuilder:
         return slot
 
     def _enter(self, node: int) -> None:
-        if 3 * len(self._parent) > 2 * len(self._slots):
+        if 3 * self._nodes > 2 * len(self._slots):
             self._widen()
         self._slots[self._slot(self._head[node])] = node
 
@@ -206,9 +229,8 @@ class TreeBuilder:
         place, or one old width further. Sorted by home, each stands there or after the last.
         """
         width = len(self._slots)
-        old, head = np.frombuffer(self._slots, dtype=np.int32), np.frombuffer(self._head, dtype=np.uint64)
-        slots = array("i", [0]) * (2 * width)
-        new, wrapped, start = np.frombuffer(slots, dtype=np.int32), list[int](), 0
+        old, head = np.asarray(self._slots), np.asarray(self._head)
+        new, wrapped, start = self._scratch.zeros(2 * width, np.int32), list[int](), 0
         while start < width:
             stop = _first_empty(old, min(start + _STRETCH_SLOTS, width))
             place = start + np.flatnonzero(old[start:stop])
@@ -223,8 +245,8 @@ class TreeBuilder:
                 count = np.arange(len(here))
                 new[np.maximum.accumulate(home[here] - count) + count] = nodes[here]
             start = stop
-        del old, head
-        self._slots = slots
+            self._scratch.let_go()
+        self._slots = new.data
         for node in wrapped:
             self._slots[self._slot(self._head[node])] = node
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
-
 import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.log import UNKNOWN
+from unmoor.traffic.scratch import MEMORY, Scratch
 from unmoor.traffic.tree import PromptTree
 
 UNSHARED = "beyond_text_unshared"
@@ -16,7 +15,11 @@ _COUNT_BITS = 32
 
 
 def lengthened(
-    tree: PromptTree, node: array[int], rows: NDArray[np.int64], counted: NDArray[np.int32]
+    tree: PromptTree,
+    node: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    counted: NDArray[np.int32],
+    scratch: Scratch = MEMORY,
 ) -> tuple[PromptTree, int]:
     """The tree with the prompts of `rows` as long as the source counts them, and how many tokens that added.
 
@@ -24,16 +27,18 @@ def lengthened(
     of a prompt, and is shared only by the same prompt again: where in the text an image's tokens are, and how many, no
     source says. `node`, where each request's prompt ends, is changed in place.
     """
-    ends = np.frombuffer(node, dtype=np.int32)
-    text = tree.end[ends[rows]]
+    text = tree.end[node[rows]]
     longer = (counted[rows] != UNKNOWN) & (counted[rows] > text)
     rows = rows[longer]
     added = int((counted[rows] - text[longer]).sum())
-    whole = (ends[rows].astype(np.int64) << _COUNT_BITS) | counted[rows].astype(np.int64)
+    whole = (node[rows].astype(np.int64) << _COUNT_BITS) | counted[rows].astype(np.int64)
     prompts, number = np.unique(whole, return_inverse=True)
-    ends[rows] = len(tree) + number.reshape(-1)
-    parent = np.concatenate((tree.parent, (prompts >> _COUNT_BITS).astype(np.int32)))
-    end = np.concatenate((tree.end, prompts & ((1 << _COUNT_BITS) - 1)))
+    size = len(tree)
+    node[rows] = size + number.reshape(-1)
+    parent = scratch.copy(tree.parent, size=size + len(prompts))
+    end = scratch.copy(tree.end, size=size + len(prompts))
+    parent[size:] = prompts >> _COUNT_BITS
+    end[size:] = prompts & ((1 << _COUNT_BITS) - 1)
     return PromptTree(parent=parent, end=end), added
 
 

@@ -23,6 +23,7 @@ from unmoor.traffic.readers.lines import MOST_TOKENS, in_range
 from unmoor.traffic.readers.models_apart import ModelsApart, several_models
 from unmoor.traffic.readers.text_sizes import TextSizes, size_of
 from unmoor.traffic.readers.text_taken_out import is_too_short
+from unmoor.traffic.scratch import MEMORY, Scratch
 from unmoor.traffic.tree import PromptTree, SymbolStore, TreeBuilder
 
 MOST_TOOK_S = 10**7
@@ -62,19 +63,21 @@ class Collector:
     share nothing either, however equal they are.
     """
 
-    def __init__(self, cutter: Cutter | None, store: SymbolStore | None = None) -> None:
+    def __init__(self, cutter: Cutter | None, store: SymbolStore | None = None, scratch: Scratch = MEMORY) -> None:
         self._cutter = cutter
-        self._tree = TreeBuilder(store)
+        self._scratch = scratch
+        self._tree = TreeBuilder(store, scratch)
         self._timed: bool | None = None
         self._kind: type[Prompt | Blocks | Segments] | None = None  # of the content, once there was any
-        self._at_s, self._took_s = Column("d", _NAN), Column("d", _NAN)
-        self._input, self._output = Column("i", UNKNOWN), Column("i", UNKNOWN)
-        self._line, self._node = Column("i", UNKNOWN), array("i")
-        self._text_size, self._answer_bytes = Column("i", UNKNOWN), Column("i", UNKNOWN)
+        self._at_s, self._took_s = Column("d", _NAN, scratch), Column("d", _NAN, scratch)
+        self._input, self._output = Column("i", UNKNOWN, scratch), Column("i", UNKNOWN, scratch)
+        self._line = Column("i", UNKNOWN, scratch)
+        self._node, self._text_size = Column("i", UNKNOWN, scratch), Column("i", UNKNOWN, scratch)  # known once cut
+        self._answer_bytes = Column("i", UNKNOWN, scratch)
         self._beyond_text = array("i")  # rows of prompts that hold more than text
+        self._rows = 0  # once all are taken
         self._stand_ins = 0
-        self._sized = 0  # rows in the column of text sizes, which are known once the text is cut
-        self._session, self._tenant, self._adapter, self._schema = (NameColumn() for _ in range(4))
+        self._session, self._tenant, self._adapter, self._schema = (NameColumn(scratch=scratch) for _ in range(4))
         self._asked = AskedFor()
         self._models = ModelsApart()
         self._prompts: list[Prompt] = []
@@ -84,7 +87,7 @@ class Collector:
         self._salts: list[int] = []  # of their models
 
     def __len__(self) -> int:
-        return len(self._node)
+        return len(self._line)
 
     def expect(self, *, timed: bool | None) -> None:
         """Says before the first request whether requests have a time; it decides itself where nobody knows (None)."""
@@ -99,7 +102,7 @@ class Collector:
             entry = msgspec.structs.replace(entry, content=None)
             self._stand_ins += 1
         size = self._checked(entry)
-        row = len(self._node)
+        row = len(self)
         self._append(line, entry)
         if entry.content is not None:
             self._salts.append(self._models.salt_of(entry.model))
@@ -109,28 +112,29 @@ class Collector:
     def traffic(self, told: Told) -> Traffic:
         """All that was taken, in order of arrival."""
         self._flush()
+        self._rows = len(self)
         inputs, outputs, grain = self._input.taken(), self._output.taken(), told.grain
         sizes = self._sizes(inputs)
         if sizes is not None:
             grain = sizes.grain
             inputs, outputs = sizes.inputs(), sizes.outputs(outputs)
-        tree, unknown = self._grown(inputs, sizes)
+        tree, node, unknown = self._grown(inputs, sizes)
         grain = None if tree is None else grain
         notes = (*_stand_ins(self._stand_ins), *(sizes.notes if sizes else ()), *unknown)
         del sizes
         features = self._asked.features
-        at_s, order, late = _in_order(self._at_s.taken())
+        at_s, order, late = _in_order(self._at_s.taken(), self._scratch)
         return Traffic(
             arrival_s=at_s,
-            input_tokens=_sorted(inputs, order),
-            output_tokens=_sorted(outputs, order),
-            took_s=_sorted(self._took_s.taken(), order),
-            node=_sorted(as_column(self._node), order),
-            line=_sorted(self._line.taken(), order),
-            session=_names(self._session, order),
-            tenant=_names(self._tenant, order),
-            adapter=_names(self._adapter, order),
-            schema=_names(self._schema, order),
+            input_tokens=self._sorted(inputs, order),
+            output_tokens=self._sorted(outputs, order),
+            took_s=self._sorted(self._took_s.taken(), order),
+            node=self._sorted(node, order),
+            line=self._sorted(self._line.taken(), order),
+            session=self._names(self._session, order),
+            tenant=self._names(self._tenant, order),
+            adapter=self._names(self._adapter, order),
+            schema=self._names(self._schema, order),
             tree=tree,
             grain=grain,
             features=features,
@@ -140,7 +144,15 @@ class Collector:
             skipped_lines=told.skipped_lines,
             skipped=told.skipped,
             caveats=(*late, *told.notes, *notes, *several_models(len(features.models))),
+            scratch=self._scratch,
         )
+
+    def _names(self, column: NameColumn, order: NDArray[np.int64] | None) -> Names:
+        codes, names = column.taken()
+        return Names(code=self._sorted(codes, order), names=names)
+
+    def _sorted(self, values: NDArray[_Kind], order: NDArray[np.int64] | None) -> NDArray[_Kind]:
+        return values if order is None else self._scratch.taken(values, order)
 
     def _checked(self, entry: Entry) -> int:
         """The size of the entry's text in bytes, 0 for other content. Raises Broken."""
@@ -170,7 +182,6 @@ class Collector:
         self._took_s.append(entry.took_s)
         self._input.append(entry.input_tokens)
         self._output.append(entry.output_tokens)
-        self._node.append(UNKNOWN)
         self._session.append(entry.session)
         self._tenant.append(entry.tenant)
         self._adapter.append(entry.adapter)
@@ -201,62 +212,61 @@ class Collector:
             self._cutter = self._cutter or _by_bytes()
             cuts = self._cutter.cut(self._prompts)
             for row, cut in zip(self._waiting, cuts, strict=True):
-                self._size_up_to(row)
-                self._text_size.append(int(cut.ends[-1]) if len(cut.ends) else 0)
-                self._sized += 1
+                self._text_size.append_at(row, int(cut.ends[-1]) if len(cut.ends) else 0)
             self._text_bytes += self._prompt_bytes
             self._prompts, self._prompt_bytes = [], 0
         else:
             cuts = self._chains.cuts()
         for row, cut, salt in zip(self._waiting, cuts, self._salts, strict=True):
-            self._node[row] = self._tree.add(cut.chain ^ np.uint64(salt) if salt else cut.chain, cut.ends)
+            self._node.append_at(row, self._tree.add(cut.chain ^ np.uint64(salt) if salt else cut.chain, cut.ends))
         self._waiting, self._salts = [], []
-
-    def _size_up_to(self, row: int) -> None:
-        """Rows before this one that are in no column of text sizes yet had no text."""
-        for _ in range(self._sized, row):
-            self._text_size.append(None)
-        self._sized = row
 
     def _sizes(self, counted: NDArray[np.int32]) -> TextSizes | None:
         """What content as text comes to in tokens; None for content of another kind."""
         if self._cutter is None or self._kind is not Prompt:
             return None
-        self._size_up_to(len(self))
-        text_only = np.ones(len(self), dtype=np.bool_)
+        text_only = np.ones(self._rows, dtype=np.bool_)
         text_only[as_column(self._beyond_text)] = False
         return TextSizes(
             cutter=self._cutter,
             text_only=text_only,
-            of_prompts=self._text_size.taken(),
+            of_prompts=self._filled(self._text_size),
             of_answers=self._answer_bytes.taken(),
             prompt_bytes=self._text_bytes,
             counted=counted,
+            scratch=self._scratch,
         )
+
+    def _filled(self, column: Column[int]) -> NDArray[np.int32]:
+        """A column that may lack rows at its end, with all of them."""
+        if len(column) < self._rows:
+            column.append_at(self._rows - 1, None)
+        return column.taken()
 
     def _grown(
         self, inputs: NDArray[np.int32], sizes: TextSizes | None
-    ) -> tuple[PromptTree | None, tuple[Caveat, ...]]:
-        """The tree of all prompts in tokens, none where many are of unknown content, and the doubt about those."""
+    ) -> tuple[PromptTree | None, NDArray[np.int32], tuple[Caveat, ...]]:
+        """The tree of all prompts in tokens, none where many are of unknown content; where they end; and doubts."""
+        node, count = self._filled(self._node), self._rows
         if self._kind is None:
-            return None, ()
-        unknown = np.flatnonzero(as_column(self._node) == UNKNOWN)
+            return None, node, ()
+        unknown = np.flatnonzero(node == UNKNOWN)
         share = float(inputs[unknown].sum(dtype=np.int64) / inputs.sum(dtype=np.int64)) if len(unknown) else 0.0
         if share > MOST_UNKNOWN:
-            self._node = array("i", [UNKNOWN]) * len(self)
-            return None, (_partly_unknown(len(unknown), len(self), share),)
+            nowhere = np.broadcast_to(np.int32(UNKNOWN), (count,))
+            return None, nowhere, (_partly_unknown(len(unknown), count, share),)
         ratio = sizes.bytes_per_token if sizes and sizes.cutter.by == "bytes" else 1.0
         for row in unknown.tolist():
-            self._node[row] = self._tree.add([like_no_other(row)], [max(1, round(int(inputs[row]) * ratio))])
+            node[row] = self._tree.add([like_no_other(row)], [max(1, round(int(inputs[row]) * ratio))])
         tree = self._tree.finished()
-        notes = (_partly_unknown(len(unknown), len(self), share),) if len(unknown) else ()
+        notes = (_partly_unknown(len(unknown), count, share),) if len(unknown) else ()
         if sizes is None:
-            return tree, notes
+            return tree, node, notes
         tree, added = sizes.in_tokens(tree), 0
         if len(self._beyond_text):
             rows = as_column(self._beyond_text).astype(np.int64)
-            tree, added = lengthened(tree, self._node, rows, sizes.counted)
-        return tree, (*notes, *unshared(added, int(inputs.sum(dtype=np.int64))))
+            tree, added = lengthened(tree, node, rows, sizes.counted, self._scratch)
+        return tree, node, (*notes, *unshared(added, int(inputs.sum(dtype=np.int64))))
 
 
 def _is_stand_in(entry: Entry) -> bool:
@@ -305,28 +315,22 @@ def _by_bytes() -> Cutter:
     return BytesCutter(b"")
 
 
-def _sorted(values: NDArray[_Kind], order: NDArray[np.int64] | None) -> NDArray[_Kind]:
-    return values if order is None else values[order]
-
-
-def _in_order(at_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64] | None, tuple[Caveat, ...]]:
+def _in_order(
+    at_s: NDArray[np.float64], scratch: Scratch
+) -> tuple[NDArray[np.float64], NDArray[np.int64] | None, tuple[Caveat, ...]]:
     """Arrivals from the first, the order that sorts them (None where they are sorted) and the doubt about that.
 
     Sorted arrivals stay in their own memory, where there is one.
     """
     late = int(np.count_nonzero(at_s[1:] < at_s[:-1]))
-    order = np.argsort(at_s, kind="stable") if late else None
+    order = scratch.copy(np.argsort(at_s, kind="stable")) if late else None
     if order is not None:
-        at_s = at_s[order]
+        at_s = scratch.taken(at_s, order)
     if at_s.flags.writeable and len(at_s):
-        at_s -= at_s[0]
-        np.round(at_s, 6, out=at_s)
+        first_s = float(at_s[0])
+        for some in scratch.stretches(len(at_s)):
+            at_s[some] = np.round(at_s[some] - first_s, 6)
     return at_s, order, (_out_of_order(late),) if late else ()
-
-
-def _names(column: NameColumn, order: NDArray[np.int64] | None) -> Names:
-    codes, names = column.taken()
-    return Names(code=_sorted(codes, order), names=names)
 
 
 def _out_of_order(late: int) -> Caveat:

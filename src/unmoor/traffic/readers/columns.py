@@ -10,8 +10,11 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from unmoor.traffic.equal_rows import first_equal, numbered
 from unmoor.traffic.log import UNKNOWN
+from unmoor.traffic.scratch import MEMORY, Growing, Scratch
 
+ROWS_AT_HAND = 1 << 14
 NAMES_AT_HAND = 1 << 16
 """Names that a column keeps as they are; beyond them it packs that many at a time."""
 
@@ -21,34 +24,67 @@ _DTYPES: dict[str, type[np.generic]] = {"d": np.float64, "q": np.int64, "i": np.
 
 
 class Column(Generic[_Number]):
-    """Numbers of one array type; a row without one holds `unknown`. Of "i" it becomes "q" where a number needs that."""
+    """Numbers of one array type; a row without one holds `unknown`. Of "i" it becomes "q" where a number needs that.
 
-    def __init__(self, typecode: str, unknown: _Number) -> None:
+    The latest rows are at hand, earlier ones in `scratch`.
+    """
+
+    def __init__(self, typecode: str, unknown: _Number, scratch: Scratch = MEMORY) -> None:
         self._typecode = typecode
         self._unknown: _Number = unknown
-        self._values: array[Any] = array(typecode)
+        self._scratch = scratch
+        self._packed = Growing(_DTYPES[typecode], scratch)
+        self._latest: array[Any] = array(typecode)
+        self._known = False
         self._before = 0  # rows before the first known value
 
     def append(self, value: _Number | None) -> None:
         """One more row."""
-        if value is None and not self._values:
+        if value is None and not self._known:
             self._before += 1
             return
-        if not self._values:
-            self._values = array(self._typecode, [self._unknown]) * self._before
+        if not self._known:
+            self._known = True
+            self._packed.extend(self._nothing())
         try:
-            self._values.append(self._unknown if value is None else value)
+            self._latest.append(self._unknown if value is None else value)
         except OverflowError:
-            self._typecode = "q"
-            self._values = array(self._typecode, self._values)
-            self._values.append(value)
+            self._widen()
+            self._latest.append(value)
+        if len(self._latest) >= ROWS_AT_HAND:
+            self._pack()
+
+    def __len__(self) -> int:
+        return len(self._packed) + len(self._latest) if self._known else self._before
+
+    def append_at(self, row: int, value: _Number | None) -> None:
+        """The next row that has a number is `row`; those before it that are not there yet have none."""
+        while len(self) < row:
+            self.append(None)
+        self.append(value)
 
     def taken(self) -> NDArray[Any]:
-        """The column, in its own memory, which is the caller's from now on; read-only where nothing is known."""
-        values, self._values = self._values, array(self._typecode)
-        if values:
-            return as_column(values)
+        """The column, which is the caller's from now on; read-only where nothing is known."""
+        if not self._known:
+            return self._nothing()
+        self._pack()
+        rows = self._packed.rows
+        self.__init__(self._typecode, self._unknown, self._scratch)  # type: ignore[misc] # empty again
+        return rows
+
+    def _nothing(self) -> NDArray[Any]:
         return np.broadcast_to(np.array(self._unknown, _DTYPES[self._typecode]), (self._before,))
+
+    def _pack(self) -> None:
+        self._packed.extend(as_column(self._latest))
+        self._latest = array(self._typecode)
+
+    def _widen(self) -> None:
+        self._pack()
+        wide = Growing(np.int64, self._scratch)
+        for some in self._scratch.stretches(len(self._packed)):
+            wide.extend(self._packed.rows[some])
+        self._typecode, self._packed, self._latest = "q", wide, array("q")
 
 
 def as_column(values: array[Any]) -> NDArray[Any]:
@@ -63,11 +99,12 @@ class NameColumn:
     known to be the same by a hash of 64 bits: names that differ are taken for one by chance only (2^-64 for each pair).
     """
 
-    def __init__(self, at_hand: int = NAMES_AT_HAND) -> None:
-        self._codes: Column[int] = Column("i", UNKNOWN)
+    def __init__(self, at_hand: int = NAMES_AT_HAND, scratch: Scratch = MEMORY) -> None:
+        self._scratch = scratch
+        self._codes: Column[int] = Column("i", UNKNOWN, scratch)
         self._at_hand = at_hand
         self._code_of: dict[str, int] = {}
-        self._packed = PackedNames()
+        self._packed = PackedNames(scratch)
 
     def append(self, name: str | None) -> None:
         """One more row."""
@@ -88,8 +125,8 @@ class NameColumn:
             return codes, tuple(self._code_of)
         self._pack()
         first, number = self._packed.distinct()
-        named = codes != UNKNOWN
-        codes[named] = number[codes[named]]
+        for some in self._scratch.stretches(len(codes)):
+            codes[some] = np.where(codes[some] == UNKNOWN, UNKNOWN, number[codes[some]])
         return codes, self._packed.only(first)
 
     def _pack(self) -> None:
@@ -98,37 +135,40 @@ class NameColumn:
 
 
 class PackedNames(Sequence[str]):
-    """Names as the bytes of their UTF-8, one after another: their bytes and 16 more a name."""
+    """Names as the bytes of their UTF-8, one after another: their bytes and 16 more a name, all in `scratch`."""
 
-    def __init__(self) -> None:
-        self._text = bytearray()
-        self._ends = array("q", [0])
-        self._hashes = array("Q")
+    def __init__(self, scratch: Scratch = MEMORY) -> None:
+        self._scratch = scratch
+        self._text = Growing(np.uint8, scratch)
+        self._ends = Growing(np.int64, scratch)
+        self._hashes = Growing(np.uint64, scratch)
+        self._ends.extend(np.zeros(1, dtype=np.int64))
 
     def extend(self, names: Iterable[str]) -> None:
         """Takes names, whether or not they are there already."""
-        for name in names:
-            written = name.encode("utf-8", "surrogatepass")
-            self._text += written
-            self._ends.append(len(self._text))
-            self._hashes.frombytes(hashlib.blake2b(written, digest_size=_HASH_BYTES).digest())
+        written = [name.encode("utf-8", "surrogatepass") for name in names]
+        hashes = b"".join(hashlib.blake2b(name, digest_size=_HASH_BYTES).digest() for name in written)
+        self._hashes.extend(np.frombuffer(hashes, dtype=np.uint64))
+        self._extend_text(b"".join(written), np.array([len(name) for name in written], dtype=np.int64))
+
+    def _extend_text(self, text: bytes, sizes: NDArray[np.int64]) -> None:
+        self._ends.extend(len(self._text) + np.cumsum(sizes))
+        self._text.extend(np.frombuffer(text, dtype=np.uint8))
 
     def distinct(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Where each name is first, in that order, and for every place its name's number in that order."""
-        _, first, number = np.unique(as_column(self._hashes), return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty(len(order), dtype=np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        return first[order], rank[number.reshape(-1)]
+        first = first_equal(self._hashes.rows, self._scratch)
+        return numbered(first, self._scratch)
 
     def only(self, places: NDArray[np.int64]) -> PackedNames:
-        """The names at `places`, which rise; the others are let go."""
-        kept = PackedNames()
-        for start, stop in zip(
-            as_column(self._ends)[places].tolist(), as_column(self._ends)[places + 1].tolist(), strict=True
-        ):
-            kept._text += self._text[start:stop]
-            kept._ends.append(len(kept._text))
+        """The names at `places`, which rise and are each there once; the others are let go."""
+        if len(places) == len(self):
+            return self
+        kept, ends, text = PackedNames(self._scratch), self._ends.rows, self._text.rows
+        for some in self._scratch.stretches(len(places)):
+            starts, stops = ends[places[some]], ends[places[some] + 1]
+            pieces = [text[start:stop].tobytes() for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+            kept._extend_text(b"".join(pieces), stops - starts)
         return kept
 
     def __len__(self) -> int:
@@ -142,7 +182,8 @@ class PackedNames(Sequence[str]):
         if isinstance(index, slice):
             return tuple(self[place] for place in range(*index.indices(len(self))))
         place = range(len(self))[index]
-        return self._text[self._ends[place] : self._ends[place + 1]].decode("utf-8", "surrogatepass")
+        start, stop = self._ends.rows[place : place + 2].tolist()
+        return self._text.rows[start:stop].tobytes().decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
         return map(self.__getitem__, range(len(self)))

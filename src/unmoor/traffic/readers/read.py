@@ -16,6 +16,7 @@ from unmoor.traffic.readers.formats import named, no_known_format, recognised
 from unmoor.traffic.readers.records import Records, Row, Source
 from unmoor.traffic.readers.signatures import NotALogError
 from unmoor.traffic.readers.skipped import HINT, Skipped
+from unmoor.traffic.scratch import MEMORY, Scratch
 from unmoor.traffic.tree import SymbolStore
 
 _LOOKED_AT = 20
@@ -39,6 +40,7 @@ def read_traffic(
     most_broken: int | None = None,
     watch: Watch | None = None,
     store: SymbolStore | None = None,
+    scratch: Scratch = MEMORY,
 ) -> Traffic:
     """The requests of a log, in order of arrival, from its bytes, an open binary stream, or the files of a folder.
 
@@ -46,8 +48,8 @@ def read_traffic(
     told by the first record unless `format_name` says it. `cutter` is what content as text is told apart by: bytes
     unless given. Broken lines are counted and skipped, up to `most_broken`: by default 10, or 1 % of the lines where
     that is more. `watch(line, entry)` sees every request in the order of the log. `store` is where the tree keeps its
-    symbols: in memory unless given. A file of several that is clearly no log, or none of whose first records can be
-    read, is named in a caveat and passed over.
+    symbols, and `scratch` where columns are kept: in memory unless given. A file of several that is clearly no log, or
+    none of whose first records can be read, is named in a caveat and passed over.
 
     Raises TrafficError, with the line, for a log without a request, an unknown format, files of two formats, a broken
     header, more broken lines than that, and an archive that ends early.
@@ -55,7 +57,7 @@ def read_traffic(
     records = Records(source, where=where)
     skipped = Skipped(most_broken, records)
     reading = _Reading(records, skipped, named(format_name, where=where) if format_name else None)
-    collector = Collector(cutter, store)
+    collector = Collector(cutter, store, scratch)
     for number, entry in reading.entries():
         if not len(collector):
             collector.expect(timed=reading.timed)

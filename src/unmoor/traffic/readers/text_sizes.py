@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.entry import Prompt
-from unmoor.traffic.log import UNKNOWN, Grain
+from unmoor.traffic.log import UNKNOWN, Grain, Whole
+from unmoor.traffic.ranked import Weighted, value_at
 from unmoor.traffic.readers.contract import Cutter
+from unmoor.traffic.scratch import MEMORY, Scratch
 from unmoor.traffic.token_ends import in_tokens
 from unmoor.traffic.tree import PromptTree
 
@@ -41,21 +44,22 @@ class TextSizes:
     """
 
     cutter: Cutter
-    of_prompts: NDArray[np.int64]
-    of_answers: NDArray[np.int64]
+    of_prompts: Whole
+    of_answers: Whole
     prompt_bytes: int
     counted: NDArray[np.int32]
     text_only: NDArray[np.bool_]
+    scratch: Scratch = MEMORY
 
-    @property
+    @cached_property
     def measured_on(self) -> int:
         """How many requests say how many tokens the text of their prompt has, with nothing else in it."""
-        return int(np.count_nonzero(self._measured))
+        return sum(int(np.count_nonzero(self._measured(some))) for some in self.scratch.stretches(len(self.counted)))
 
-    @property
-    def _measured(self) -> NDArray[np.bool_]:
-        both: NDArray[np.bool_] = self.text_only & (self.counted != UNKNOWN) & (self.of_prompts != UNKNOWN)
-        return both
+    def _measured(self, some: slice) -> NDArray[np.bool_]:
+        counted, of_prompts = self.counted[some] != UNKNOWN, self.of_prompts[some] != UNKNOWN
+        measured: NDArray[np.bool_] = self.text_only[some] & counted & of_prompts
+        return measured
 
     @cached_property
     def bytes_per_token(self) -> float:
@@ -65,21 +69,22 @@ class TextSizes:
         hidden prompt) do not move it while they hold less than half of the bytes.
         """
         if self.cutter.by == "tokens":
-            tokens = int(self.of_prompts[self.of_prompts != UNKNOWN].sum())
+            tokens = int(np.maximum(self.of_prompts, 0).sum(dtype=np.int64))
             return self.prompt_bytes / tokens if tokens else ASSUMED_BYTES_PER_TOKEN
-        ratios, weights = self._ratios
-        if not len(ratios):
+        if not self.measured_on:
             return ASSUMED_BYTES_PER_TOKEN
-        return float(ratios[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
+        return value_at(self._ratios, self._measured_bytes / 2)
 
-    @property
-    def _ratios(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Bytes a token of each request that says its tokens, in order, and its bytes."""
-        known = self._measured
-        bytes_, tokens = self.of_prompts[known], self.counted[known]
-        ratios = bytes_ / tokens
-        order = np.argsort(ratios, kind="stable")
-        return ratios[order], bytes_[order]
+    @cached_property
+    def _measured_bytes(self) -> int:
+        return sum(int(bytes_.sum()) for _, bytes_ in self._ratios() if bytes_ is not None)
+
+    def _ratios(self) -> Iterator[Weighted]:
+        """Bytes a token of each request that says its tokens, and its bytes."""
+        for some in self.scratch.stretches(len(self.counted)):
+            known = self._measured(some)
+            bytes_, tokens = self.of_prompts[some][known].astype(np.int64), self.counted[some][known]
+            yield bytes_ / tokens, bytes_
 
     @property
     def grain(self) -> Grain:
@@ -107,8 +112,7 @@ class TextSizes:
     @property
     def _uneven(self) -> tuple[Caveat, ...]:
         """A doubt where requests disagree on bytes a token, or all of them are far from what text comes to."""
-        ratios, weights = self._ratios
-        least, most = ratios[np.searchsorted(np.cumsum(weights), (weights.sum() * 0.1, weights.sum() * 0.9))].tolist()
+        least, most = (value_at(self._ratios, self._measured_bytes * share) for share in (0.1, 0.9))
         if most <= _EVEN * least and least >= _FEWEST_BYTES and most <= _MOST_BYTES:
             return ()
         text = (
@@ -119,7 +123,7 @@ class TextSizes:
 
     def in_tokens(self, tree: PromptTree) -> PromptTree:
         """The tree with its ends in tokens: rounded, and each above its parent's."""
-        return tree if self.cutter.by == "tokens" else in_tokens(tree, self.bytes_per_token)
+        return tree if self.cutter.by == "tokens" else in_tokens(tree, self.bytes_per_token, self.scratch)
 
     def inputs(self) -> NDArray[np.int32]:
         """The prompts' tokens: the source's count where there is one, else the text's."""
@@ -127,8 +131,10 @@ class TextSizes:
         if not unknown.any():
             return self.counted
         ratio = self.bytes_per_token if self.cutter.by == "bytes" else 1.0
-        told = np.array(self.counted)
-        told[unknown] = np.maximum(1, np.rint(self.of_prompts[unknown] / ratio))
+        told = self.scratch.copy(self.counted)
+        for some in self.scratch.stretches(len(told)):
+            derived = np.maximum(1, np.rint(self.of_prompts[some] / ratio)).astype(told.dtype)
+            told[some] = np.where(unknown[some], derived, told[some])
         return told
 
     def outputs(self, counted: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -136,6 +142,8 @@ class TextSizes:
         derived = (counted == UNKNOWN) & (self.of_answers != UNKNOWN)
         if not derived.any():
             return counted
-        told = np.array(counted)
-        told[derived] = np.ceil(self.of_answers[derived] / self.bytes_per_token)
+        told = self.scratch.copy(counted)
+        for some in self.scratch.stretches(len(told)):
+            by_bytes = np.ceil(self.of_answers[some] / self.bytes_per_token).astype(told.dtype)
+            told[some] = np.where(derived[some], by_bytes, told[some])
         return told
