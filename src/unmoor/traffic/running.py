@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unmoor.traffic.log import Real, Whole
+from unmoor.traffic.scratch import MEMORY, Scratch
 
 
 class Running:
@@ -14,14 +15,19 @@ class Running:
     the caller knows it better than the times tell.
     """
 
-    def __init__(self, start_s: Real, end_s: Real, at_start: Whole | None = None) -> None:
-        self._start_s, self._end_s = start_s, np.sort(end_s)
-        self._starts_sum = np.concatenate(([0.0], np.cumsum(self._start_s)))
-        self._ends_sum = np.concatenate(([0.0], np.cumsum(self._end_s)))
-        if at_start is None:
-            ended = np.searchsorted(self._end_s, self._start_s, side="right")
-            at_start = np.maximum(np.arange(1, len(start_s) + 1) - ended, 1)
-        self._at_start = at_start
+    def __init__(self, start_s: Real, end_s: Real, at_start: Whole | None = None, scratch: Scratch = MEMORY) -> None:
+        self._start_s, self._end_s = start_s, scratch.copy(end_s)
+        self._end_s.sort()  # in place, so that it takes no memory beside them
+        self._starts_sum, self._ends_sum = _sums_before(start_s, scratch), _sums_before(self._end_s, scratch)
+        self._at_start = self._counted(scratch) if at_start is None else at_start
+
+    def _counted(self, scratch: Scratch) -> Whole:
+        """How many ran when each had started."""
+        running = scratch.zeros(len(self._start_s), np.int64)
+        for some in scratch.stretches(len(running)):
+            ended = np.searchsorted(self._end_s, self._start_s[some], side="right")
+            running[some] = np.maximum(np.arange(some.start + 1, some.stop + 1) - ended, 1)
+        return running
 
     def peak(self, from_s: float, to_s: float) -> int:
         """The most at any moment of the span."""
@@ -39,3 +45,12 @@ class Running:
         started = int(np.searchsorted(self._start_s, at_s, side="right"))
         ended = int(np.searchsorted(self._end_s, at_s, side="right"))
         return float(started * at_s - self._starts_sum[started] - ended * at_s + self._ends_sum[ended])
+
+
+def _sums_before(values: Real, scratch: Scratch) -> Real:
+    """One longer than the values: at i, the sum of all before i."""
+    sums, carried = scratch.zeros(len(values) + 1, np.float64), 0.0
+    for some in scratch.stretches(len(values)):
+        sums[some.start + 1 : some.stop + 1] = np.cumsum(np.append(carried, values[some]))[1:]
+        carried = float(sums[some.stop])
+    return sums

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unmoor.core.evidence import Caveat
 from unmoor.traffic.log import Traffic
 from unmoor.traffic.profile.question import Question
 from unmoor.traffic.readers.beyond_text import UNSHARED
+from unmoor.traffic.scratch import Scratch
+from unmoor.traffic.tree import PromptTree
 
 _FEW_CUT, _SHARE_CUT = 20, 0.05
 _FEW_LENGTHS, _MANY_LENGTHS, _UNLIKE = 5, 20, 0.5
@@ -87,7 +90,7 @@ def _of_cuts(traffic: Traffic) -> tuple[Caveat, ...]:
         return ()
     if any(caveat.code == UNSHARED for caveat in traffic.caveats):
         return ()
-    _, counts = np.unique(traffic.tree.end[traffic.node], return_counts=True)
+    counts = _counts_by_length(traffic.tree, traffic.node, traffic.scratch)
     count, below = int(counts[-1]), counts[:-1]
     if count < max(_FEW_CUT, _SHARE_CUT * len(traffic)) or len(below) < _FEW_LENGTHS:
         return ()
@@ -98,6 +101,18 @@ def _of_cuts(traffic: Traffic) -> tuple[Caveat, ...]:
         f"{count:,} of {len(traffic):,} prompts have exactly the length of the longest: they may have been cut when "
         "they were logged, and then share more than they did.",
     )
+
+
+def _counts_by_length(tree: PromptTree, node: NDArray[np.int32], scratch: Scratch) -> NDArray[np.int64]:
+    """How many prompts have each length, the shortest first."""
+    lengths, counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    for some in scratch.stretches(len(node)):
+        own, own_counts = np.unique(tree.end[node[some]], return_counts=True)
+        lengths, place = np.unique(np.concatenate((lengths, own)), return_inverse=True)
+        summed = np.zeros(len(lengths), dtype=np.int64)
+        np.add.at(summed, place.reshape(-1), np.concatenate((counts, own_counts)))
+        counts = summed
+    return counts
 
 
 def _of_service(traffic: Traffic, question: Question) -> tuple[Caveat, ...]:

@@ -7,11 +7,13 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unmoor.traffic.equal_rows import NONE_BEFORE, last_before
+from unmoor.traffic.foremost import foremost
 from unmoor.traffic.log import Names, Real, Traffic
 from unmoor.traffic.profile.log_shape import counts_by_code, spread_of
 from unmoor.traffic.profile.report import Count, Named, Sessions, Structured
+from unmoor.traffic.scratch import Growing
 
 _HEX = re.compile(r"[0-9a-f]{0,64}")
 
@@ -31,38 +33,44 @@ def bodies_known(traffic: Traffic) -> bool:
 def sessions_of(traffic: Traffic) -> Sessions | None:
     """Sessions and their turns; None where no request has one."""
     code = traffic.session.code
-    named = np.flatnonzero(code >= 0)
-    if not len(named):
+    turns = counts_by_code(code, len(traffic.session.names), scratch=traffic.scratch)
+    named = int(turns.sum())
+    if not named:
         return None
-    turns = counts_by_code(code, len(traffic.session.names))
-    turns = turns[turns > 0]
-    gaps_s, thoughts_s = _between_turns(traffic, named) if traffic.timed else (np.empty(0), np.empty(0))
+    turns = traffic.scratch.kept(turns, turns > 0)
+    gaps_s, thoughts_s = _between_turns(traffic) if traffic.timed else (np.empty(0), np.empty(0))
     spread = spread_of(turns)
     if spread is None:  # there is a named row, so there is a count
         return None
     return Sessions(
         count=len(turns),
-        requests_share=len(named) / len(traffic),
+        requests_share=named / len(traffic),
         turns=spread,
         between_turns_s=spread_of(gaps_s),
         think_s=spread_of(thoughts_s),
     )
 
 
-def _between_turns(traffic: Traffic, named: NDArray[np.intp]) -> tuple[Real, Real]:
+def _between_turns(traffic: Traffic) -> tuple[Real, Real]:
     """Seconds from one arrival to the session's next, and from the end of the one to the next, where known."""
-    order = named[np.argsort(traffic.session.code[named], kind="stable")]
-    same = traffic.session.code[order[1:]] == traffic.session.code[order[:-1]]
-    before, after = order[:-1][same], order[1:][same]
-    gaps_s = traffic.arrival_s[after] - traffic.arrival_s[before]
-    thoughts_s = gaps_s - traffic.took_s[before]
-    # A turn that begins before the last one's answer ended leaves no time to think: it is another branch, or a retry.
-    return gaps_s, np.maximum(thoughts_s[~np.isnan(thoughts_s)], 0.0)
+    code, scratch = traffic.session.code, traffic.scratch
+    before = last_before(code, len(traffic.session.names) + 1, scratch)  # no session counts as the last one
+    gaps_s, thoughts_s = Growing(np.float64, scratch), Growing(np.float64, scratch)
+    for some in scratch.stretches(len(code)):
+        later = some.start + np.flatnonzero((code[some] >= 0) & (before[some] != NONE_BEFORE))
+        later = later[np.argsort(code[later], kind="stable")]
+        earlier = before[later]
+        gap_s = traffic.arrival_s[later] - traffic.arrival_s[earlier]
+        thought_s = gap_s - traffic.took_s[earlier]
+        gaps_s.extend(gap_s)
+        # A turn that begins before the last one's answer ended leaves no time to think: another branch, or a retry.
+        thoughts_s.extend(np.maximum(thought_s[~np.isnan(thought_s)], 0.0))
+    return gaps_s.rows, thoughts_s.rows
 
 
 def structured_of(traffic: Traffic) -> Structured | None:
     """Requests for structured output; None where the source does not say what was asked for."""
-    counts = counts_by_code(traffic.schema.code, len(traffic.schema.names))
+    counts = counts_by_code(traffic.schema.code, len(traffic.schema.names), scratch=traffic.scratch)
     total = int(counts.sum())
     if not total and not bodies_known(traffic):
         return None
@@ -70,7 +78,7 @@ def structured_of(traffic: Traffic) -> Structured | None:
     for name, count in zip(traffic.schema.names, counts.tolist(), strict=True):
         kind = _kind_of(name)
         kinds[kind] = kinds.get(kind, 0) + count
-    order = np.argsort(-counts, kind="stable")[:SHOWN]
+    order = foremost(len(counts), SHOWN, lambda rows: (-counts[rows],), traffic.scratch).tolist()
     return Structured(
         share=total / len(traffic),
         kinds=dict(sorted(kinds.items(), key=lambda item: (-item[1], item[0]))),
@@ -95,12 +103,13 @@ def _shown(schema: str) -> str:
 
 def named_of(traffic: Traffic, column: Names) -> Named | None:
     """The names in a column, those with the most prompt tokens first; None where no request has one."""
-    counts = counts_by_code(column.code, len(column.names))
+    scratch, names = traffic.scratch, len(column.names)
+    counts = counts_by_code(column.code, names, scratch=scratch)
     total = int(counts.sum())
     if not total:
         return None
-    tokens = counts_by_code(column.code, len(column.names), np.maximum(traffic.input_tokens, 0))
-    order = np.lexsort((-counts, -tokens))[:SHOWN]
+    tokens = counts_by_code(column.code, names, traffic.input_tokens, scratch)
+    order = foremost(names, SHOWN, lambda rows: (-tokens[rows], -counts[rows]), scratch).tolist()
     return Named(
         distinct=int((counts > 0).sum()),
         share=total / len(traffic),

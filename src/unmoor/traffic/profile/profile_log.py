@@ -86,8 +86,8 @@ def profile_log(traffic: Traffic, question: Question, find: FindBreakers = lambd
         requests=len(traffic),
         skipped_lines=traffic.skipped_lines,
         duration_s=traffic.duration_s,
-        input_tokens=token_counts_of(traffic.input_tokens),
-        output_tokens=token_counts_of(traffic.output_tokens),
+        input_tokens=token_counts_of(traffic.input_tokens, traffic.scratch),
+        output_tokens=token_counts_of(traffic.output_tokens, traffic.scratch),
         arrivals=arrivals_of(traffic),
         prefix_overlap=share.tokens,
         prefix_overlap_blocks=share.blocks,
@@ -139,13 +139,18 @@ def salt_by(*columns: Names) -> Whole | None:
 
 def longest_prompt(traffic: Traffic) -> int:
     """The longest prompt's tokens, as its content was told apart; 0 without content."""
-    return 0 if traffic.tree is None else int(traffic.tree.end[traffic.node].max())
+    if traffic.tree is None:
+        return 0
+    return max(int(traffic.tree.end[traffic.node[some]].max()) for some in traffic.scratch.stretches(len(traffic)))
 
 
 def room_for_each(traffic: Traffic, block_tokens: int) -> int:
     """The smallest capacity, in whole blocks as they can be simulated, at which each request fits with its answer."""
     size = max(block_tokens, traffic.grain.tokens if traffic.grain else 1)
-    largest = int((prompt_tokens(traffic) + np.maximum(traffic.output_tokens, 0)).max())
+    largest = 0
+    for some in traffic.scratch.stretches(len(traffic)):
+        answers = np.maximum(traffic.output_tokens[some], 0)
+        largest = max(largest, int((prompt_tokens(traffic, some) + answers).max()))
     return -(-largest // size) * size
 
 

@@ -18,9 +18,12 @@ def rule_for(grain: Grain, block_tokens: int | None) -> CacheRule:
     return trace_rule(grain.tokens) if block_tokens is None else engine_rule(block_tokens)
 
 
-def prompt_tokens(traffic: Traffic) -> Whole:
+_ALL = slice(None)
+
+
+def prompt_tokens(traffic: Traffic, rows: slice = _ALL) -> Whole:
     """Each request's prompt in tokens: as the tree counts them, else as the source does."""
-    return np.maximum(traffic.input_tokens, 0) if traffic.tree is None else traffic.tree.end[traffic.node]
+    return np.maximum(traffic.input_tokens[rows], 0) if traffic.tree is None else traffic.tree.end[traffic.node[rows]]
 
 
 def served_tokens(rule: CacheRule, blocks: int, prompt: int) -> int:

@@ -16,13 +16,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from unmoor.traffic.equal_rows import first_equal, last_before, numbered
 from unmoor.traffic.log import Names, Traffic
 from unmoor.traffic.reuse.parting import parting_later
-from unmoor.traffic.reuse.runs import NARROW, NEVER, Runs, Whole, runs_of
+from unmoor.traffic.reuse.runs import NARROW, Runs, Whole, largest, runs_of
 from unmoor.traffic.reuse.stack_distance import CacheRule, Reuses, reused_blocks, reuses_of
+from unmoor.traffic.scratch import MEMORY, Scratch
 from unmoor.traffic.tree import PromptTree
 
 _AT_ONCE = 1 << 18
+_CODE_BITS = 32
 
 
 class ShareOf(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,8 +61,11 @@ def salt_of(*columns: Names) -> Whole:
 
     No name is a name of its own. At least one column is needed.
     """
-    codes = np.column_stack([column.code for column in columns])
-    return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    salt: Whole = columns[0].code + np.int32(1)
+    for column in columns[1:]:
+        pairs = salt.astype(np.uint64) << np.uint64(_CODE_BITS) | (column.code + np.int32(1)).astype(np.uint64)
+        salt = numbered(first_equal(pairs))[1]
+    return salt
 
 
 def ideal(traffic: Traffic, *, salt: Whole | None = None) -> ShareOf:
@@ -71,12 +77,13 @@ def ideal(traffic: Traffic, *, salt: Whole | None = None) -> ShareOf:
     """
     if traffic.tree is None or traffic.grain is None:
         return ShareOf(tokens=None, blocks=None)
-    walk = walked(traffic.tree, traffic.node, salt)
-    if not walk.lengths.sum():
+    walk = walked(traffic.tree, traffic.node, salt, traffic.scratch)
+    if not walk.prompt_tokens:
         return ShareOf(tokens=None, blocks=None)
     size = traffic.grain.tokens
+    shared = int(walk.runs.end.sum(dtype=np.int64)) - int(walk.runs.begin.sum(dtype=np.int64))
     return ShareOf(
-        tokens=int((walk.runs.end - walk.runs.begin).sum()) / int(walk.lengths.sum()),
+        tokens=shared / walk.prompt_tokens,
         blocks=walk.reused_blocks(trace_rule(size)) / walk.trace_blocks(size),
     )
 
@@ -186,8 +193,15 @@ def curve_of(
     if traffic.tree is None or traffic.grain is None:
         return None
     grain = traffic.grain.tokens
-    return hit_curve(
-        traffic.tree, traffic.node, block_tokens=block_tokens, grain_tokens=grain, salt=salt, members=members
+    rule = _rule(block_tokens, grain)
+    return curve_by_rule(
+        traffic.tree,
+        traffic.node,
+        rule,
+        grain_tokens=grain,
+        salt=salt,
+        members=members,
+        scratch=traffic.scratch,
     )
 
 
@@ -217,10 +231,12 @@ def curve_by_rule(
     grain_tokens: int = 1,
     salt: Whole | None = None,
     members: NDArray[np.bool_] | None = None,
+    scratch: Scratch = MEMORY,
 ) -> HitCurve:
-    """`hit_curve` under any rule."""
+    """`hit_curve` under any rule; `scratch` is where arrays as long as the log are kept meanwhile."""
     nodes, salt = _of_members(nodes, salt, members)
-    return _curve(walked(tree, nodes, salt), lambda: _walked_later(tree, nodes, grain_tokens, salt), rule, grain_tokens)
+    walk = walked(tree, nodes, salt, scratch)
+    return _curve(walk, lambda: _walked_later(tree, nodes, grain_tokens, salt, scratch), rule, grain_tokens)
 
 
 def curves_of(
@@ -231,8 +247,8 @@ def curves_of(
     if tree is None or grain is None:
         return lambda _: None
     nodes, salt = _of_members(traffic.node, salt, members)
-    walk = walked(tree, nodes, salt)
-    later = cache(lambda: _walked_later(tree, nodes, grain.tokens, salt))
+    walk = walked(tree, nodes, salt, traffic.scratch)
+    later = cache(lambda: _walked_later(tree, nodes, grain.tokens, salt, traffic.scratch))
     return cache(lambda block_tokens: _curve(walk, later, _rule(block_tokens, grain.tokens), grain.tokens))
 
 
@@ -244,19 +260,26 @@ class Walk:
     lengths: Whole
     nodes: NDArray[np.int32]
     salt: Whole | None
+    scratch: Scratch = MEMORY
+
+    @property
+    def prompt_tokens(self) -> int:
+        """All prompts' tokens."""
+        return int(self.lengths.sum(dtype=np.int64))
 
     def reuses(self, rule: CacheRule) -> Reuses:
         """The reused blocks, placed in the stack of a pool."""
-        return reuses_of(self.runs, self.lengths, self._same(rule), self._narrowed(rule))
+        return reuses_of(self.runs, self.lengths, self._same(rule), self._narrowed(rule), self.scratch)
 
     def reused_blocks(self, rule: CacheRule) -> int:
         """How many blocks are reused, under a cache without a limit."""
-        return reused_blocks(self.runs, self.lengths, self._same(rule), self._narrowed(rule))
+        return reused_blocks(self.runs, self.lengths, self._same(rule), self._narrowed(rule), self.scratch)
 
     def trace_blocks(self, block_tokens: int) -> int:
         """How many blocks all prompts have, by the trace's own rule."""
         size = self._narrowed(trace_rule(block_tokens)).block_tokens
-        return int((-(-self.lengths // size)).sum(dtype=np.int64))
+        stretches = self.scratch.stretches(len(self.lengths))
+        return sum(int((-(-self.lengths[some] // size)).sum(dtype=np.int64)) for some in stretches)
 
     def _narrowed(self, rule: CacheRule) -> CacheRule:
         """The same for these prompts, in blocks that their columns can hold: none fills one beyond the longest."""
@@ -265,21 +288,22 @@ class Walk:
 
     def _same(self, rule: CacheRule) -> NDArray[np.int32]:
         """Who ended where each request does, for a rule that asks."""
-        return same_before(self.nodes, self.salt) if rule.partial else np.empty(0, dtype=np.int32)
+        return same_before(self.nodes, self.salt, self.scratch) if rule.partial else np.empty(0, dtype=np.int32)
 
 
-def walked(tree: PromptTree, nodes: NDArray[np.int32], salt: Whole | None = None) -> Walk:
+def walked(tree: PromptTree, nodes: NDArray[np.int32], salt: Whole | None = None, scratch: Scratch = MEMORY) -> Walk:
     """Requests that walk `tree` to `nodes`, one after another."""
-    runs = runs_of(tree, nodes, salt)
-    lengths: Whole = tree.end[nodes]
-    if int(tree.end.max()) < NARROW:
-        lengths = lengths.astype(np.int32)
-    return Walk(runs=runs, lengths=lengths, nodes=nodes, salt=salt)
+    runs = runs_of(tree, nodes, salt, scratch)
+    narrow = largest(tree.end, scratch) < NARROW
+    lengths: Whole = scratch.taken(tree.end, nodes, np.int32 if narrow else tree.end.dtype)
+    return Walk(runs=runs, lengths=lengths, nodes=nodes, salt=salt, scratch=scratch)
 
 
-def _walked_later(tree: PromptTree, nodes: NDArray[np.int32], grain_tokens: int, salt: Whole | None) -> Walk:
-    later, ends = parting_later(tree, nodes, grain_tokens - 1)
-    return walked(later, ends, salt)
+def _walked_later(
+    tree: PromptTree, nodes: NDArray[np.int32], grain_tokens: int, salt: Whole | None, scratch: Scratch
+) -> Walk:
+    later, ends = parting_later(tree, nodes, grain_tokens - 1, scratch)
+    return walked(later, ends, salt, scratch)
 
 
 def _of_members(
@@ -299,19 +323,19 @@ def _curve(walk: Walk, later: Callable[[], Walk], rule: CacheRule, grain_tokens:
     possible = line_of(later().reuses(rule)) if rule.block_tokens % grain_tokens else certain
     return HitCurve(
         rule=rule,
-        prompt_tokens=int(walk.lengths.sum()),
+        prompt_tokens=walk.prompt_tokens,
         grain_tokens=grain_tokens,
         certain=certain,
         possible=possible,
     )
 
 
-def same_before(nodes: NDArray[np.int32], salt: Whole | None = None) -> NDArray[np.int32]:
+def same_before(nodes: NDArray[np.int32], salt: Whole | None = None, scratch: Scratch = MEMORY) -> NDArray[np.int32]:
     """For each request the last one before it that ended at the same node under the same salt, or NEVER."""
-    order = np.argsort(nodes, kind="stable") if salt is None else np.lexsort((nodes, salt))
-    same = nodes[order[1:]] == nodes[order[:-1]]
-    if salt is not None:
-        same &= salt[order[1:]] == salt[order[:-1]]
-    before = np.full(len(nodes), NEVER, dtype=np.int32)
-    before[order[1:][same]] = order[:-1][same]
-    return before
+    if salt is None:
+        return last_before(nodes, largest(nodes, scratch) + 1, scratch)
+    pairs = scratch.zeros(len(nodes), np.uint64)
+    for some in scratch.stretches(len(nodes)):
+        pairs[some] = salt[some].astype(np.uint64) << np.uint64(_CODE_BITS) | nodes[some].astype(np.uint64)
+    firsts, number = numbered(first_equal(pairs, scratch), scratch)
+    return last_before(number, len(firsts), scratch)

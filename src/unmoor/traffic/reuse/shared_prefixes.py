@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
+from unmoor.traffic.foremost import Rows, foremost
 from unmoor.traffic.log import Traffic
 from unmoor.traffic.reuse.runs import Whole, runs_of, walks
 from unmoor.traffic.tree import ROOT, PromptTree
@@ -35,34 +37,47 @@ def top(traffic: Traffic, count: int, *, salt: Whole | None = None) -> tuple[Sha
     if traffic.tree is None or not len(traffic):
         return ()
     tree = traffic.tree
-    begins_at = tree.end[np.maximum(tree.parent, ROOT)]
-    requests = walks(tree, traffic.node)
-    saved = (requests - _first_walks(tree, traffic, salt)) * (tree.end - begins_at)
-    order = np.lexsort((np.arange(len(tree)), tree.end, -saved))[:count]
-    nodes = order[saved[order] > 0].tolist()
-    listed = {node: place for place, node in enumerate(nodes)}
+    requests = walks(tree, traffic.node, traffic.scratch)
+    again = _later_walks(tree, traffic, salt)
+
+    def saved(nodes: Rows) -> NDArray[np.int64]:
+        return again[nodes] * (tree.end[nodes] - _begin(tree, nodes))
+
+    order = foremost(len(tree), count, lambda nodes: (-saved(nodes), tree.end[nodes]), traffic.scratch)
+    nodes = order[saved(order) > 0]
+    listed = {node: place for place, node in enumerate(nodes.tolist())}
+    columns = (nodes, tree.end[nodes], _begin(tree, nodes), requests[nodes], saved(nodes))
     return tuple(
         SharedPrefix(
-            tokens=int(tree.end[node]),
-            begins_at=int(begins_at[node]),
-            requests=int(requests[node]),
-            tokens_saved=int(saved[node]),
+            tokens=end,
+            begins_at=begin,
+            requests=walked,
+            tokens_saved=tokens_saved,
             parent=_listed_above(tree, node, listed),
             node=node,
         )
-        for node in nodes
+        for node, end, begin, walked, tokens_saved in zip(*(column.tolist() for column in columns), strict=True)
     )
 
 
-def _first_walks(tree: PromptTree, traffic: Traffic, salt: Whole | None) -> Whole:
-    """For each node, how many requests were the first under their salt to walk it: those beyond what they found."""
-    runs = runs_of(tree, traffic.node, salt)
-    found = np.zeros(len(traffic), dtype=np.int64)
-    np.maximum.at(found, runs.row, runs.end)
-    known = traffic.node.copy()
-    while np.any(beyond := tree.end[known] > found):
-        known[beyond] = tree.parent[known[beyond]]
-    return walks(tree, traffic.node) - walks(tree, known)
+def _begin(tree: PromptTree, nodes: Rows) -> NDArray[np.int64]:
+    """Where each node's own tokens begin."""
+    return tree.end[np.maximum(tree.parent[nodes], ROOT)]
+
+
+def _later_walks(tree: PromptTree, traffic: Traffic, salt: Whole | None) -> NDArray[np.int32]:
+    """For each node, how many requests found it walked under their salt: all that walk it but the first."""
+    scratch = traffic.scratch
+    runs = runs_of(tree, traffic.node, salt, scratch)
+    found = scratch.zeros(len(traffic), np.int64)
+    for some in scratch.stretches(len(runs.row)):
+        np.maximum.at(found, runs.row[some], runs.end[some])
+    known = scratch.copy(traffic.node)
+    for some in scratch.stretches(len(known)):
+        nodes, up_to = known[some], found[some]
+        while np.any(beyond := tree.end[nodes] > up_to):
+            nodes[beyond] = tree.parent[nodes[beyond]]
+    return walks(tree, known, scratch)
 
 
 def _listed_above(tree: PromptTree, node: int, listed: dict[int, int]) -> int | None:

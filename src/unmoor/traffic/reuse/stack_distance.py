@@ -6,13 +6,13 @@ stack, the most recent first, tells the hits of every capacity at once. Here who
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.traffic.reuse.runs import NEVER, Column, Runs, Whole
+from unmoor.traffic.scratch import MEMORY, STRETCH, Growing, Scratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,15 @@ class Reuses:
     count: Column
     tokens: Column
 
-    def of_rows(self, kept: NDArray[np.bool_]) -> Reuses:
+    def of_rows(self, kept: NDArray[np.bool_], scratch: Scratch = MEMORY) -> Reuses:
         """Those of some requests: `kept` is one boolean a run."""
-        return Reuses(row=self.row[kept], place=self.place[kept], count=self.count[kept], tokens=self.tokens[kept])
+        row, place, count, tokens = (
+            scratch.kept(column, kept) for column in (self.row, self.place, self.count, self.tokens)
+        )
+        return Reuses(row=row, place=place, count=count, tokens=tokens)
 
 
-def reuses_of(runs: Runs, lengths: Whole, same: Column, rule: CacheRule) -> Reuses:
+def reuses_of(runs: Runs, lengths: Whole, same: Column, rule: CacheRule, scratch: Scratch = MEMORY) -> Reuses:
     """The reused blocks of prompts of `lengths` tokens, placed in the stack.
 
     `same[i]` is the last request before i that ended where i does, or NEVER. A request touches its blocks from the last
@@ -56,21 +59,23 @@ def reuses_of(runs: Runs, lengths: Whole, same: Column, rule: CacheRule) -> Reus
     is older than q. Over all requests before r, blocks with a predecessor older than q are these and all blocks of
     the requests up to q; so one sum over earlier runs with smaller predecessor serves.
     """
-    size = rule.block_tokens
-    touched = _touched_by_rule(runs, lengths, same, rule)
-    blocks = -(-lengths // size) if rule.partial else lengths // size
-    place = _since(touched, blocks)
-    place += touched.first
-    count = _served(touched, lengths, rule)
+    touched = _touched_by_rule(runs, lengths, same, rule, scratch)
+    place, count = _since(touched, lengths, rule, scratch), scratch.zeros(len(touched.row), touched.first.dtype)
+    served = np.zeros(len(count), dtype=np.bool_)
+    for some in scratch.stretches(len(count)):
+        place[some] += touched.first[some]
+        count[some] = _served(touched, some, lengths, rule)
+        served[some] = count[some] > 0
     found = Reuses(row=touched.row, place=place, count=count, tokens=touched.tokens)
-    del touched, place
-    served = count > 0
-    return found if served.all() else found.of_rows(served)
+    return found if served.all() else found.of_rows(served, scratch)
 
 
-def reused_blocks(runs: Runs, lengths: Whole, same: Column, rule: CacheRule) -> int:
+def reused_blocks(runs: Runs, lengths: Whole, same: Column, rule: CacheRule, scratch: Scratch = MEMORY) -> int:
     """How many blocks of all prompts a cache without a limit serves: the sum of the counts of `reuses_of`."""
-    return int(np.maximum(_served(_touched_by_rule(runs, lengths, same, rule), lengths, rule), 0).sum(dtype=np.int64))
+    touched, blocks = _touched_by_rule(runs, lengths, same, rule, scratch), 0
+    for some in scratch.stretches(len(touched.row)):
+        blocks += int(np.maximum(_served(touched, some, lengths, rule), 0).sum(dtype=np.int64))
+    return blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,62 +89,73 @@ class _Touched:
     tokens: Column
 
 
-def _touched_by_rule(runs: Runs, lengths: Whole, same: Column, rule: CacheRule) -> _Touched:
-    touched = _touched(runs, rule.block_tokens)
-    return _with_partial(touched, lengths, same, rule.block_tokens) if rule.partial else touched
+def _touched_by_rule(runs: Runs, lengths: Whole, same: Column, rule: CacheRule, scratch: Scratch) -> _Touched:
+    touched = _touched(runs, rule.block_tokens, scratch)
+    return _with_partial(touched, lengths, same, rule.block_tokens, scratch) if rule.partial else touched
 
 
-def _served(touched: _Touched, lengths: Whole, rule: CacheRule) -> Column:
-    """How many blocks of each run may be served, or less than one where none may."""
-    if not rule.last_computed:
-        return touched.stop - touched.first
-    stop: Column = (np.maximum(lengths - 1, 0) // rule.block_tokens)[touched.row]
-    np.minimum(stop, touched.stop, out=stop)
-    stop -= touched.first
-    return stop
+def _served(touched: _Touched, some: slice, lengths: Whole, rule: CacheRule) -> Column:
+    """How many blocks of each of some runs may be served, or less than one where none may."""
+    stop: Column = touched.stop[some]
+    if rule.last_computed:
+        stop = np.minimum(np.maximum(lengths[touched.row[some]] - 1, 0) // rule.block_tokens, stop)
+    return stop - touched.first[some]
 
 
-def _touched(runs: Runs, size: int) -> _Touched:
+def _touched(runs: Runs, size: int, scratch: Scratch) -> _Touched:
     """The runs in full blocks: block k is shared as far as its last token is."""
-    first, stop = runs.begin // size, runs.end // size
-    row, by, filled = runs.row, runs.by, stop > first
+    first, stop = scratch.copy(runs.begin), scratch.copy(runs.end)
+    filled = np.zeros(len(first), dtype=np.bool_)
+    for some in scratch.stretches(len(first)):
+        first[some] //= size
+        stop[some] //= size
+        filled[some] = stop[some] > first[some]
+    row, by = runs.row, runs.by
     if not filled.all():
-        row, first, stop, by = row[filled], first[filled], stop[filled], by[filled]
+        row, first, stop, by = (scratch.kept(column, filled) for column in (row, first, stop, by))
     return _Touched(
         row=row, first=first, stop=stop, by=by, tokens=np.broadcast_to(runs.end.dtype.type(size), row.shape)
     )
 
 
-def _with_partial(touched: _Touched, lengths: Whole, same: Column, size: int) -> _Touched:
+def _with_partial(touched: _Touched, lengths: Whole, same: Column, size: int, scratch: Scratch) -> _Touched:
     """The last, partial block of each prompt is one more run, of the last that ended there too."""
-    last = np.flatnonzero((lengths % size > 0) & (same != NEVER))
-    place = lengths[last] // size
-    added = (last, place, place + 1, same[last], lengths[last] % size)
-    kept = (touched.row, touched.first, touched.stop, touched.by, touched.tokens)
-    columns = [np.concatenate(pair, dtype=pair[0].dtype, casting="same_kind") for pair in zip(kept, added, strict=True)]
-    order = np.argsort(columns[0], kind="stable")  # behind its prompt's other runs
-    return _Touched(*(column[order] for column in columns))
+    full = (touched.row, touched.first, touched.stop, touched.by, touched.tokens)
+    columns = [Growing(column.dtype, scratch) for column in full]
+    for some in scratch.stretches(len(lengths)):
+        lasts = lengths[some] % size
+        last = np.flatnonzero((lasts > 0) & (same[some] != NEVER))
+        place = lengths[some][last] // size
+        added = (some.start + last, place, place + 1, same[some][last], lasts[last])
+        these = slice(*np.searchsorted(touched.row, (some.start, some.stop)).tolist())
+        pairs = [np.concatenate((column[these], more)) for column, more in zip(full, added, strict=True)]
+        order = np.argsort(pairs[0], kind="stable")  # behind its prompt's other runs
+        for column, pair in zip(columns, pairs, strict=True):
+            column.extend(pair[order])
+    return _Touched(*(column.rows for column in columns))
 
 
-def _since(touched: _Touched, blocks: Whole) -> NDArray[np.int64]:
+def _since(touched: _Touched, lengths: Whole, rule: CacheRule, scratch: Scratch) -> NDArray[np.int64]:
     """For each run, the blocks first touched between `by` and `row` that are not on the path of `by`."""
-    count = touched.stop - touched.first
-    since = smaller_before(touched.by, count, keys=len(blocks))
-    new = blocks.copy()  # those of a request's blocks that nobody had touched
-    np.subtract.at(new, touched.row, count)
+    rows, size = len(touched.row), rule.block_tokens
+    blocks, count = scratch.zeros(len(lengths), lengths.dtype), scratch.zeros(rows, touched.first.dtype)
+    for some in scratch.stretches(len(lengths)):
+        blocks[some] = -(-lengths[some] // size) if rule.partial else lengths[some] // size
+    for some in scratch.stretches(rows):
+        count[some] = touched.stop[some] - touched.first[some]
+    since = smaller_before(touched.by, count, keys=len(blocks), scratch=scratch)
+    new = scratch.copy(blocks)  # those of a request's blocks that nobody had touched
+    for some in scratch.stretches(rows):
+        np.subtract.at(new, touched.row[some], count[some])
     del count
-    sums = _sums_before(new)
-    for some in _stretches(len(since)):
+    sums = _sums_before(new, scratch)
+    for some in scratch.stretches(rows):
         since[some] += sums[touched.row[some]]
-    sums = _sums_before(blocks)[1:]
-    for some in _stretches(len(since)):
+    del new, sums
+    sums = _sums_before(blocks, scratch)[1:]
+    for some in scratch.stretches(rows):
         since[some] -= sums[touched.by[some]]
     return since
-
-
-def _stretches(size: int) -> Iterator[slice]:
-    """Rows in slices, so that what is worked out for a row takes no memory a row."""
-    return (slice(start, start + _CHUNK) for start in range(0, size, _CHUNK))
 
 
 _CHUNK = 1 << 16
@@ -147,22 +163,39 @@ _CHUNKS = 64
 """No more of them than that: each costs a sum over all keys."""
 
 
-def smaller_before(key: Column, weight: Column, *, keys: int, chunk: int | None = None) -> NDArray[np.int64]:
+def smaller_before(
+    key: Column, weight: Column, *, keys: int, chunk: int | None = None, scratch: Scratch = MEMORY
+) -> NDArray[np.int64]:
     """For each place i, the sum of the weights at places before i whose key is smaller than that at i.
 
-    Keys are at least 0 and below `keys`. Chunk by chunk, so that memory stays at 8 bytes a key and 8 a place: what came
-    in earlier chunks is summed by key, what came in the same is sorted out within it.
+    Keys are at least 0 and below `keys`. Chunk by chunk, so that memory stays at 8 bytes a key and 8 a place, of
+    `scratch`: what came in earlier chunks is summed by key, what came in the same is sorted out within it.
     """
     chunk = chunk or max(_CHUNK, len(key) // _CHUNKS)
-    owed = np.empty(len(key), dtype=np.int64)
-    earlier = np.zeros(keys, dtype=np.int64)
+    owed = scratch.zeros(len(key), np.int64)
+    earlier = scratch.zeros(keys, np.int64)
     for start in range(0, len(key), chunk):
         these, weights = key[start : start + chunk], weight[start : start + chunk]
         owed[start : start + chunk] = _smaller_within(these, weights)
         if start:
-            owed[start : start + chunk] += _sums_before(earlier)[these]
+            owed[start : start + chunk] += _sums_below(these, earlier, scratch)
         np.add.at(earlier, these, weights)
     return owed
+
+
+def _sums_below(key: Column, of_key: NDArray[np.int64], scratch: Scratch) -> NDArray[np.int64]:
+    """For each key, the sum of what is said of smaller ones."""
+    if len(of_key) <= STRETCH:
+        return _sums_before(of_key)[key]
+    order = np.argsort(key)
+    rising = key[order]
+    below, carried = np.empty(len(key), dtype=np.int64), 0
+    for some in scratch.stretches(len(of_key)):
+        sums = _sums_before(of_key[some])
+        here = slice(*np.searchsorted(rising, (some.start, some.stop)).tolist())
+        below[order[here]] = carried + sums[rising[here] - some.start]
+        carried += int(sums[-1])
+    return below
 
 
 def _smaller_within(key: Column, weight: Column) -> NDArray[np.int64]:
@@ -189,8 +222,12 @@ def _smaller_within(key: Column, weight: Column) -> NDArray[np.int64]:
     return owed
 
 
-def _sums_before(column: NDArray[np.bool_] | Column) -> NDArray[np.int64]:
+def _sums_before(column: NDArray[np.bool_] | Column, scratch: Scratch = MEMORY) -> NDArray[np.int64]:
     """One longer than the column: at i, the sum of all before i."""
-    sums = np.zeros(len(column) + 1, dtype=np.int64)
-    np.cumsum(column, out=sums[1:])
+    sums, carried = scratch.zeros(len(column) + 1, np.int64), 0
+    for some in scratch.stretches(len(column)):
+        these = sums[some.start + 1 : some.stop + 1]
+        np.cumsum(column[some], out=these)
+        these += carried
+        carried = int(these[-1])
     return sums
