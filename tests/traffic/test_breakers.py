@@ -327,6 +327,14 @@ def test_the_window_is_the_logs_start_and_a_longer_log_is_said(rng: random.Rando
     assert watched(log).notes(SmallCutter()) == ()
 
 
+def test_the_window_holds_no_more_than_so_many_prompts_however_short(rng: random.Random) -> None:
+    watch = watched(dated(rng, 60), Watch(window_prompts=30))
+    breakers = watch.findings(SmallCutter())
+    assert breakers is not None
+    assert breakers[0].requests == 30
+    assert [note.text.split(" of ")[-1] for note in watch.notes(SmallCutter())] == ["60 prompts"]
+
+
 def test_a_tokenizer_is_asked_for_less_of_the_log(rng: random.Random) -> None:
     log = [entry(("system", RULES), ("user", words(rng, 40_000))) for _ in range(40)]
     watch = watched(log)

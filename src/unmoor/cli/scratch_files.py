@@ -18,8 +18,8 @@ from numpy.typing import DTypeLike, NDArray
 from unmoor.core.errors import RunError
 from unmoor.traffic.scratch import Scratch
 
-LARGEST_IN_MEMORY = 16 * 1024 * 1024
-"""Bytes of an array up to which it stays in memory; a profile has up to twenty of them at a time."""
+LARGEST_IN_MEMORY = 4 * 1024 * 1024
+"""Bytes of an array up to which it stays in memory; a profile has up to thirty of them at a time."""
 
 _ZEROS = bytes(1 << 20)
 

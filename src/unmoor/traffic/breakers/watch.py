@@ -20,6 +20,8 @@ from unmoor.traffic.readers.models_apart import ModelsApart
 
 WINDOW_BYTES = 32 * 2**20
 """Text looked at by bytes. The start of a log without a gap keeps the sharing between its requests as it was."""
+WINDOW_PROMPTS = 200_000
+"""No more prompts than that are kept, however short: each costs some 400 bytes beside its text."""
 WINDOW_BYTES_TOKENIZED = 4 * 2**20
 """Text looked at with a tokenizer, which is a hundred times slower."""
 
@@ -35,11 +37,13 @@ class Looked:
 class Watch:
     """Sees every request of a log, in its order, and keeps the prompts of its first `window_bytes` of text.
 
-    The text stays in this object's memory, equal messages once, and is never written anywhere.
+    They are `window_prompts` at most. The text stays in this object's memory, equal messages once, and is never
+    written anywhere.
     """
 
-    def __init__(self, window_bytes: int = WINDOW_BYTES) -> None:
+    def __init__(self, window_bytes: int = WINDOW_BYTES, window_prompts: int = WINDOW_PROMPTS) -> None:
         self._room = self._window_bytes = window_bytes
+        self._window_prompts = window_prompts
         self._lines: list[int] = []
         self._prompts: list[Prompt] = []
         self._tenants: list[str | None] = []
@@ -55,7 +59,8 @@ class Watch:
         if not isinstance(entry.content, Prompt):
             return
         size = _size(entry.content)
-        if self._left_out or (size > self._room and self._prompts):
+        full = len(self._prompts) >= self._window_prompts or (size > self._room and self._prompts)
+        if self._left_out or full:
             self._left_out += 1
             return
         self._room -= size

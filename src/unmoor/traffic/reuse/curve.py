@@ -21,10 +21,9 @@ from unmoor.traffic.log import Names, Traffic
 from unmoor.traffic.reuse.parting import parting_later
 from unmoor.traffic.reuse.runs import NARROW, Runs, Whole, largest, runs_of
 from unmoor.traffic.reuse.stack_distance import CacheRule, Reuses, reused_blocks, reuses_of
-from unmoor.traffic.scratch import MEMORY, Scratch
+from unmoor.traffic.scratch import MEMORY, Growing, Scratch
 from unmoor.traffic.tree import PromptTree
 
-_AT_ONCE = 1 << 18
 _CODE_BITS = 32
 
 
@@ -109,32 +108,49 @@ class Line:
         return int(self.tokens[-1]) if len(self.tokens) else 0
 
 
-def line_of(reuses: Reuses) -> Line:
+def line_of(reuses: Reuses, scratch: Scratch = MEMORY) -> Line:
     """The hits of every capacity: a run of blocks adds its tokens a block, from its first place to its last."""
-    knots: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-    turns: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-    start = 0
-    while start < len(reuses.place):
-        some = slice(start, start + max(_AT_ONCE, len(knots)))  # memory stays near that of the line itself
-        place, tokens = reuses.place[some], reuses.tokens[some]
-        knots, turns = _summed(
-            np.concatenate((knots, place, place + reuses.count[some])), np.concatenate((turns, tokens, -tokens))
-        )
-        start = some.stop
-    slope = np.cumsum(turns)
-    tokens = np.zeros(len(knots), dtype=np.int64)
-    np.cumsum(slope[:-1] * np.diff(knots), out=tokens[1:])
+    knots, bends = _bends(reuses, scratch)
+    slope, tokens = scratch.zeros(len(knots), np.int64), scratch.zeros(len(knots), np.int64)
+    turned = served = last = 0
+    for some in scratch.stretches(len(knots)):
+        slope[some] = turned + np.cumsum(bends[some])
+        widths = np.diff(knots[some], prepend=last)
+        before = np.append(turned, slope[some][:-1])  # the slope up to each knot
+        tokens[some] = served + np.cumsum(before * widths)
+        turned, served, last = int(slope[some][-1]), int(tokens[some][-1]), int(knots[some][-1])
     return Line(knots=knots, tokens=tokens, slope=slope)
 
 
-def _summed(knots: NDArray[np.int64], turns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The knots in order, each once, with the sum of its turns; those that come to nothing are left out."""
-    order = np.argsort(knots)
-    knots, turns = knots[order], turns[order]
-    firsts = np.flatnonzero(np.append(True, knots[1:] != knots[:-1]))
-    sums = np.add.reduceat(turns, firsts, dtype=np.int64)
-    bends = np.flatnonzero(sums)
-    return knots[firsts[bends]], sums[bends]
+def _bends(reuses: Reuses, scratch: Scratch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the slope changes, in order, and by how much.
+
+    Each run's beginning and its end is a whole number that sorts by place and holds its tokens and which it is.
+    """
+    rows, span = len(reuses.place), 2 * (largest(reuses.tokens, scratch) + 1)
+    ends = scratch.zeros(2 * rows, np.int64)
+    for some in scratch.stretches(rows):
+        place, tokens = reuses.place[some].astype(np.int64), reuses.tokens[some].astype(np.int64)
+        ends[some] = place * span + 2 * tokens
+        ends[rows + some.start : rows + some.stop] = (place + reuses.count[some]) * span + 2 * tokens + 1
+    ends.sort()  # in place, so that it takes no memory beside them
+    knots, bends = Growing(np.int64, scratch), Growing(np.int64, scratch)
+    at, bend = 0, 0  # the knot that is not complete yet
+    for some in scratch.stretches(len(ends)):
+        places, coded = np.divmod(ends[some], span)
+        turns = np.where(coded & 1, -(coded >> 1), coded >> 1)
+        firsts = np.flatnonzero(np.append(True, places[1:] != places[:-1]))
+        found, sums = np.append(at, places[firsts]), np.append(bend, np.add.reduceat(turns, firsts))
+        if found[0] == found[1]:
+            found, sums = found[1:], np.append(sums[0] + sums[1], sums[2:])
+        at, bend = int(found[-1]), int(sums[-1])
+        bent = sums[:-1] != 0
+        knots.extend(found[:-1][bent])
+        bends.extend(sums[:-1][bent])
+    if bend:
+        knots.extend(np.array([at]))
+        bends.extend(np.array([bend]))
+    return knots.rows, bends.rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -319,8 +335,8 @@ def _rule(block_tokens: int | None, grain_tokens: int) -> CacheRule:
 
 
 def _curve(walk: Walk, later: Callable[[], Walk], rule: CacheRule, grain_tokens: int) -> HitCurve:
-    certain = line_of(walk.reuses(rule))
-    possible = line_of(later().reuses(rule)) if rule.block_tokens % grain_tokens else certain
+    certain = line_of(walk.reuses(rule), walk.scratch)
+    possible = line_of(later().reuses(rule), walk.scratch) if rule.block_tokens % grain_tokens else certain
     return HitCurve(
         rule=rule,
         prompt_tokens=walk.prompt_tokens,
