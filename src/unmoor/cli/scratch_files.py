@@ -1,7 +1,8 @@
 """Arrays larger than memory, in temporary files without a name: what a log of any size is read and profiled in.
 
-A file is readable by its owner only, holds numbers and no prompt, has no name from the start where the system can do
-that, and is gone when nobody uses its array any more, or when the process ends, however it ends.
+A file is readable by its owner only and holds numbers, hashes and the names of sessions and the like, but no prompt. It
+has no name from the start where the system can do that, and is gone when nobody uses its array any more, or when the
+process ends, however it ends.
 """
 
 from __future__ import annotations
