@@ -213,6 +213,11 @@ def test_a_streams_time_to_its_first_token_is_not_how_long_it_took() -> None:
     assert entry.took_s == pytest.approx(2)
 
 
+def test_an_end_before_its_start_leaves_unknown_how_long_a_request_took() -> None:
+    _, (entry,) = read(LITELLM | {"startTime": LITELLM["endTime"], "endTime": LITELLM["startTime"]})
+    assert entry.took_s is None
+
+
 def test_failed_requests_are_counted_with_the_others_and_said() -> None:
     failed = LITELLM | {"status": "failure", "response": "{}", "completion_tokens": 0}
     traffic, entries = read(LITELLM, failed)

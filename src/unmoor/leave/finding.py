@@ -91,6 +91,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
 
 
+class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
+    """How the last message of the request on a line of the log begins, and its answer; only for who asks for text.
+
+    Each is one line of at most `excerpts.MOST_CHARACTERS`; None where the log does not hold it as text.
+    """
+
+    line: int
+    asked: str | None = None
+    answered: str | None = None
+
+
 class Feature(msgspec.Struct, frozen=True, kw_only=True):
     """One feature that the traffic uses, with the worst that was found of it."""
 
@@ -106,6 +117,7 @@ class MoveReport(msgspec.Struct, frozen=True, kw_only=True):
     `lost_requests` are distinct requests that lose something. `not_looked_at` says what could not be checked, and why.
     `start_command` starts the target as the source is started, as far as it can be said; empty where nobody told how.
     `start_config` is the text of the configuration file that it names, `start_notes` what is left to do by hand.
+    `excerpts` are of the first lines of each finding, by line; empty unless they were asked for.
     """
 
     source_engine: str
@@ -125,6 +137,7 @@ class MoveReport(msgspec.Struct, frozen=True, kw_only=True):
     start_command: tuple[str, ...] = ()
     start_config: str = ""
     start_notes: tuple[str, ...] = ()
+    excerpts: tuple[Excerpt, ...] = ()
 
     @property
     def loses(self) -> bool:

@@ -9,9 +9,10 @@ import jinja2
 
 from unmoor.leave.finding import FeatureOutcome, Finding, Kind, MoveReport
 from unmoor.report.move_words import (
-    OUTCOME_TITLES,
+    excerpt_lines,
     features_words,
     requests_words,
+    sections,
     source_words,
     start_lines,
     title,
@@ -23,10 +24,8 @@ _CLASSES: Mapping[FeatureOutcome, str] = {"lost": "fails", "translated": "open",
 
 
 def render(report: MoveReport, kinds: Mapping[str, Kind]) -> str:
-    """The page, what is lost first. Everything from outside is escaped."""
-    groups = [(outcome, [one for one in report.findings if one.outcome == outcome]) for outcome in OUTCOME_TITLES]
-    shown = [(outcome, found) for outcome, found in groups if found]
-    return _environment().get_template("move.html").render(report=report, kinds=kinds, groups=shown)
+    """The page, in the order of the text. Everything from outside is escaped."""
+    return _environment().get_template("move.html").render(report=report, kinds=kinds, sections=sections(report))
 
 
 def outcome_class(outcome: FeatureOutcome) -> str:
@@ -41,8 +40,9 @@ def severity_class(finding: Finding) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = page_environment(
+    return page_environment(
         {
+            "excerpt_lines": excerpt_lines,
             "features_words": features_words,
             "outcome_class": outcome_class,
             "requests_words": requests_words,
@@ -53,5 +53,3 @@ def _environment() -> jinja2.Environment:
             "verdict": verdict,
         }
     )
-    environment.globals["outcome_titles"] = OUTCOME_TITLES
-    return environment

@@ -11,6 +11,7 @@ from unmoor.leave.finding import TABLE, Finding, Kind, MoveReport
 from unmoor.report.layout import heading, table, wrapped
 from unmoor.report.move_words import (
     TODAY,
+    excerpt_lines,
     features_words,
     requests_words,
     sections,
@@ -31,7 +32,7 @@ def render(report: MoveReport, kinds: dict[str, Kind]) -> str:
     for name, found in sections(report):
         lines += ["", heading(f"{name}: {plural(len(found), 'finding')}")]
         for (kind, severity), group in groupby(found, key=attrgetter("kind", "severity")):
-            lines += _group(list(group), f"{kind} {severity:<8}{kinds[kind].title}")
+            lines += _group(report, list(group), f"{kind} {severity:<8}{kinds[kind].title}")
     lines += _same(report)
     lines += _start(report)
     lines += _notes("Not looked at", report.not_looked_at)
@@ -61,7 +62,7 @@ def render_brief(report: MoveReport, kinds: dict[str, Kind]) -> str:
     return "\n".join([*lines, "", f"{also} and the suggested start: without --brief."])
 
 
-def _group(findings: Sequence[Finding], head: str) -> Iterator[str]:
+def _group(report: MoveReport, findings: Sequence[Finding], head: str) -> Iterator[str]:
     """Findings of one kind: what to do is said once for several that follow and share it, and the others say so."""
     yield from wrapped(head, "  ")
     fix = ""
@@ -71,6 +72,8 @@ def _group(findings: Sequence[Finding], head: str) -> Iterator[str]:
         yield from wrapped(finding.seen, "      ")
         yield from wrapped(finding.fix if finding.fix != fix else "as above", "      → ")
         fix = finding.fix
+        for excerpt in excerpt_lines(report, finding):
+            yield from wrapped(excerpt, "      ")
         for caveat in finding.caveats:
             yield from wrapped(caveat.text, "      ! ")
     for source in dict.fromkeys(source for finding in findings for source in source_words(finding)):

@@ -66,6 +66,17 @@ def requests_words(finding: Finding, *, unit: str = "line") -> str:
     return f"{finding.requests:,} {'request' if finding.requests == 1 else 'requests'} ({lines})"
 
 
+def excerpt_lines(report: MoveReport, finding: Finding) -> list[str]:
+    """How the first requests of a finding begin, and their answers; empty where no text was asked for."""
+    concerned = set(finding.lines[:SHOWN_LINES])
+    shown = []
+    for one in report.excerpts:
+        told = [f"“{one.asked}”" if one.asked else "", f"answered “{one.answered}”" if one.answered else ""]
+        if one.line in concerned and any(told):
+            shown.append(f"line {one.line}: {', '.join(filter(None, told))}")
+    return shown
+
+
 def features_words(finding: Finding, *, most: int = 4) -> str:
     """What it is about, the first few of many."""
     named = finding.features[:most]

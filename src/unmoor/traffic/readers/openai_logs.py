@@ -288,13 +288,17 @@ class _Reader:
         return session or _name(tree, ("traceId",))
 
     def _took(self, tree: Tree, at: object, present: _Present) -> float | None:
-        """From start to end where both are named; else what is said: for a stream perhaps until its first token."""
+        """From start to end where both are named; else what is said: for a stream perhaps until its first token.
+
+        An end before its start tells nothing.
+        """
         end = _first(tree, present.ends)
         if at is not None and end is not None:
             try:
-                return max(0.0, self._clock.seconds(end) - self._clock.seconds(at))
+                took_s = self._clock.seconds(end) - self._clock.seconds(at)
             except Broken:  # an end that is no time takes nothing from the rest
                 return None
+            return took_s if took_s >= 0 else None
         for name in present.took:
             value = tree[name]
             if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
