@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import csv
+import io
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -180,3 +184,49 @@ def test_a_spend_log_as_csv_says_how_long_requests_took_by_their_ends() -> None:
 def test_an_end_before_its_start_leaves_unknown_how_long_it_took() -> None:
     traffic = read("input_tokens,output_tokens,start_time,end_time\n1,1,100,99\n1,1,101,101\n")
     assert traffic.took_s.tolist() == [pytest.approx(float("nan"), nan_ok=True), 0]
+
+
+OVER_LINES = 'input_tokens,note,output_tokens\n10,"first\n\nthen ""third"", {end}2\n20,plain,4\nbad,x,1\n'
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_quoted_field_over_lines_is_one_row_and_lines_keep_their_numbers(ends: str) -> None:
+    content = OVER_LINES.format(end='\n1,2,3\n",').replace("\n", ends)
+    traffic = read(content, most_broken=1)
+    assert columns(traffic)[:2] == ([10, 20], [2, 4])
+    assert traffic.line.tolist() == [2, 7]
+    assert refused(content).where == "log.csv:8"
+
+
+@pytest.mark.parametrize("closed", ["", "5,x,6\n" * 3, '5,"x",6\n', '5,x,"6\n', '1"x,2\n', '"\n'])
+def test_a_quote_that_closes_no_row_costs_its_own_line_alone(closed: str) -> None:
+    around = f'7,"open,8\n{closed}9,y,9\n'
+    traffic = read("input_tokens,note,output_tokens\n10,x,2\n" + around, most_broken=4)
+    assert columns(traffic)[0] == [10, *[5] * closed.count("5,x,6"), *[5] * closed.count('"x"'), 9]
+
+
+def test_a_quote_within_a_field_opens_none() -> None:
+    traffic = read('input_tokens,note,output_tokens\n10,a 5" disk,2\n20,a 3" one,4\n')
+    assert columns(traffic)[0] == [10, 20]
+
+
+def test_a_row_over_more_than_one_may_hold_is_none() -> None:
+    rows = 150_000
+    content = 'input_tokens,note,output_tokens\n1,"open,1\n' + "2,plain,2\n" * rows + '3",3\n'
+    assert set(read(content, most_broken=2).input_tokens.tolist()) == {2}
+    assert columns(read(content.replace("2,plain,2\n" * rows, "2,plain,2\n")))[0] == [1]
+
+
+NOTE = st.text(st.sampled_from('ab,";\n\t '), max_size=12)
+
+
+@given(notes=st.lists(NOTE, min_size=1, max_size=8), delimiter=st.sampled_from([",", ";", "\t"]))
+def test_what_a_csv_writer_writes_is_read_row_for_row(notes: list[str], delimiter: str) -> None:
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    writer.writerow(["input_tokens", "output_tokens", "note"])
+    writer.writerows((place + 1, 1, note) for place, note in enumerate(notes))
+    before = itertools.accumulate((note.count("\n") for note in notes), initial=0)
+    traffic = read(out.getvalue())
+    assert traffic.input_tokens.tolist() == list(range(1, len(notes) + 1))
+    assert traffic.line.tolist() == [place + 2 + more for place, more in zip(range(len(notes)), before, strict=False)]

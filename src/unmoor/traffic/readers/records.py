@@ -15,6 +15,7 @@ from typing import BinaryIO, TypeGuard, cast
 from unmoor.traffic.readers.archives import CHUNK_BYTES, unpacked
 from unmoor.traffic.readers.contract import Broken, LogFile
 from unmoor.traffic.readers.json_array import elements
+from unmoor.traffic.readers.rows_over_lines import header_in, whole_rows
 from unmoor.traffic.readers.signatures import refuse_no_log
 
 LONGEST_RECORD_BYTES = 64 * 1024 * 1024
@@ -31,7 +32,8 @@ class Records:
     """The records of a log with their numbers, which count on from file to file; blank lines are no records.
 
     A record that is too long or not UTF-8 comes as what is broken about it. A file that begins like a JSON
-    array of objects is one, and its objects are counted instead of lines.
+    array of objects is one, and its objects are counted instead of lines. A row of a CSV whose quoted field holds
+    newlines is one record, with the number of its first line.
     """
 
     def __init__(self, source: Source, *, where: str, longest: int = LONGEST_RECORD_BYTES) -> None:
@@ -86,6 +88,8 @@ class Records:
         if _ARRAY.match(head.removeprefix(_BYTE_ORDER_MARK)):
             self._arrays.add(len(self._names) - 1)
             yield from self._objects(reader)
+        elif header := header_in(head.removeprefix(_BYTE_ORDER_MARK)):
+            yield from whole_rows(self._lines(reader), header)
         else:
             yield from self._lines(reader)
 
