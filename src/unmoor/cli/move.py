@@ -39,7 +39,7 @@ def command() -> None:
     help="Dashboards, alerts, probes: names in them count; repeatable.",
 )
 @click.option("--strict", is_flag=True, help="Refuse a version whose surface is not known.")
-@click.option("--show-text", is_flag=True, help="Show how the first requests of each finding begin, and their answers.")
+@click.option("--show-text", is_flag=True, help="Show what the first requests of each finding hold, and their answers.")
 @click.option("--brief", is_flag=True, help="Print the verdict, what is lost and errors alone, in some 40 lines.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/move-check.md).")
 @click.option("--sarif", type=PATH_NAME, metavar="OUT", help="Write the findings for code scanning as well.")

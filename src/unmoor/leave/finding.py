@@ -24,6 +24,12 @@ TABLE = "table"
 MOST_LINES = 1000
 """So many lines are named in one finding; `requests` counts all."""
 
+SHOWN_REQUESTS = 3
+"""So many requests of each finding are shown to who asks for text."""
+
+SHOWN_FEATURES = 4
+"""So many features of a finding are named, where a report does not name all."""
+
 
 class Thread(msgspec.Struct, frozen=True, kw_only=True):
     """Where somebody was bitten by this: a thread in public, and the day it was looked at.
@@ -91,15 +97,25 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
 
 
-class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
-    """How the last message of the request on a line of the log begins, and its answer; only for who asks for text.
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request has under one feature that a finding is about: a stop string, a schema, a setting."""
 
-    Each is one line of at most `excerpts.MOST_CHARACTERS`; None where the log does not hold it as text.
+    feature: str
+    text: str
+
+
+class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
+    """What the request on a line of the log has of what findings are about; only for who asks for text.
+
+    `pieces` are the values under the features of findings that name this line. `asked` is how its last message begins,
+    `answered` how its answer begins and ends; None where the log does not hold it as text. Each is one line of at most
+    `excerpts.MOST_CHARACTERS`.
     """
 
     line: int
     asked: str | None = None
     answered: str | None = None
+    pieces: tuple[Piece, ...] = ()
 
 
 class Feature(msgspec.Struct, frozen=True, kw_only=True):

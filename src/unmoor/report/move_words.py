@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from unmoor.core.plural import plural
-from unmoor.leave.finding import Finding, MoveReport, Outcome
+from unmoor.leave.finding import SHOWN_FEATURES, SHOWN_REQUESTS, Finding, MoveReport, Outcome
 
 SHOWN_LINES = 5
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
@@ -67,17 +67,19 @@ def requests_words(finding: Finding, *, unit: str = "line") -> str:
 
 
 def excerpt_lines(report: MoveReport, finding: Finding) -> list[str]:
-    """How the first requests of a finding begin, and their answers; empty where no text was asked for."""
-    concerned = set(finding.lines[:SHOWN_LINES])
+    """What the first requests of a finding hold of it, how they begin, and their answers; empty unless asked for."""
+    concerned = set(finding.lines[:SHOWN_REQUESTS])
     shown = []
     for one in report.excerpts:
-        told = [f"“{one.asked}”" if one.asked else "", f"answered “{one.answered}”" if one.answered else ""]
-        if one.line in concerned and any(told):
-            shown.append(f"line {one.line}: {', '.join(filter(None, told))}")
+        told = [f"{piece.feature} “{piece.text}”" for piece in one.pieces if piece.feature in finding.features]
+        told += [f"asked “{one.asked}”"] if one.asked else []
+        told += [f"answered “{one.answered}”"] if one.answered else []
+        if one.line in concerned and told:
+            shown.append(f"line {one.line}: {', '.join(told)}")
     return shown
 
 
-def features_words(finding: Finding, *, most: int = 4) -> str:
+def features_words(finding: Finding, *, most: int = SHOWN_FEATURES) -> str:
     """What it is about, the first few of many."""
     named = finding.features[:most]
     more = len(finding.features) - len(named)

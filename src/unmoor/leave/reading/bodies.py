@@ -50,7 +50,8 @@ _CONSTRAINTS: Mapping[str, ConstraintKind] = {
     "ebnf": "grammar",
     "grammar": "grammar",
 }
-_NOT_FIELDS = frozenset(("messages", "prompt", "input", "model", "tools", "functions", "extra_body"))
+NOT_FIELDS = frozenset(("messages", "prompt", "input", "model", "tools", "functions", "extra_body"))
+"""Keys of a body that are looked at in ways of their own, not as fields."""
 _ANSWERS_MOST = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
 _DRAWING = ("temperature", "top_p", "top_k")
 _TEMPLATE_MARKS = ("<|im_start|>", "<|begin_of_text|>", "<|start_header_id|>", "<s>", "<bos>", "[INST]", "<｜begin")
@@ -77,7 +78,7 @@ class BodyReader:
         place = place_of(body)
         fields = {**body, **extra} if isinstance(extra := body.get("extra_body"), dict) else body
         for name, value in fields.items():
-            if name in _NOT_FIELDS:
+            if name in NOT_FIELDS:
                 continue
             self._field(place, name, value, line)
             if isinstance(value, dict) and name in WALKED:
