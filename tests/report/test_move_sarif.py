@@ -18,7 +18,13 @@ from typing import Any
 from urllib.parse import quote
 
 import jsonschema
+import msgspec
 import pytest
+
+from unmoor.leave.checks.registry import kinds
+from unmoor.leave.finding import MoveReport
+from unmoor.report import move_page, move_text
+from unmoor.report.move_words import TODAY, sections
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama-cpp")
 LOG = Path(__file__).parents[2] / "examples" / "move" / "requests.jsonl.gz"
@@ -168,9 +174,27 @@ def test_each_result_is_its_finding_at_its_first_line(folder: Path) -> None:
         assert place["region"]["startLine"] == (finding["lines"] or [1])[0]
         further = [one["physicalLocation"]["region"]["startLine"] for one in result.get("relatedLocations", ())]
         assert further == finding["lines"][1:101]
-        assert result["level"] == ("note" if finding["outcome"] == "same" else finding["severity"])
+        today = finding["kind"] == TODAY
+        assert result["level"] == ("note" if finding["outcome"] == "same" and not today else finding["severity"])
+        assert (result["properties"]["section"] == "Unconstrained today") == today
         levels.add(result["level"])
     assert levels == {"error", "warning", "note"}
+
+
+def test_results_and_the_page_have_the_headings_of_the_text(folder: Path) -> None:
+    log, report, _ = written("vllm", "llama-cpp", folder)
+    told = msgspec.convert(report, MoveReport)
+    headings = [heading for heading, _ in sections(told)]
+    page, text = move_page.render(told, kinds()), move_text.render(told, kinds())
+    assert headings[0] == "Unconstrained today"
+    for heading, found in sections(told):
+        results = [one for one in log["runs"][0]["results"] if one["properties"]["section"] == heading]
+        assert [one["ruleId"] for one in results] == [finding.kind for finding in found]
+        assert f"<h2>{heading}: {len(found)}</h2>" in page
+        assert f"{heading}: {len(found)} findings" in text
+    assert [page.index(f"<h2>{heading}: ") for heading in headings] == sorted(
+        page.index(f"<h2>{heading}: ") for heading in headings
+    )
 
 
 def results_of(log: Path, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from unmoor.leave.finding import Finding, Kind, MoveReport
+from unmoor.report.move_words import TODAY, section
 from unmoor.report.sarif import MOST_RELATED, location, log
 
 
@@ -14,7 +15,7 @@ def render(report: MoveReport, kinds: Mapping[str, Kind], *, version: str, uri: 
 
     A finding about requests stands at their lines of the log, one about the start, a dashboard or the model's files
     there; one without any place at the first line of the log, or of the first file that any finding names: code
-    scanning needs a place.
+    scanning needs a place. Each result says under which heading of the text it stands, as its property `section`.
     """
     first = report.traffic or next((one.places[0].file for one in report.findings if one.places), "traffic")
 
@@ -28,10 +29,9 @@ def render(report: MoveReport, kinds: Mapping[str, Kind], *, version: str, uri: 
         "to": f"{report.target_engine}@{report.target_version}",
         "requests": report.requests,
     }
-    return log(
-        report.findings,
-        kinds,
-        places,
-        version=version,
-        properties=properties,
-    )
+    written = log(report.findings, kinds, places, version=version, properties=properties)
+    for result, finding in zip(written["runs"][0]["results"], report.findings, strict=True):
+        result["properties"]["section"] = section(finding)
+        if finding.kind == TODAY:
+            result["level"] = finding.severity  # a constraint that vanishes today is no note, the same or not
+    return written

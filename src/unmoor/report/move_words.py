@@ -20,13 +20,18 @@ OUTCOME_TITLES: dict[Outcome, str] = {
 }
 TODAY = "UM156"
 """The kind that tells of constraints which do nothing today: it comes first, whatever the move does to them."""
+_TODAY_TITLE = "Unconstrained today"
+
+
+def section(finding: Finding) -> str:
+    """The heading under which a finding is told."""
+    return _TODAY_TITLE if finding.kind == TODAY else OUTCOME_TITLES[finding.outcome]
 
 
 def sections(report: MoveReport) -> list[tuple[str, list[Finding]]]:
     """The findings under their headings, in the order in which they are told."""
-    found = [("Unconstrained today", [one for one in report.findings if one.kind == TODAY])]
-    for outcome, heading in OUTCOME_TITLES.items():
-        found.append((heading, [one for one in report.findings if one.outcome == outcome and one.kind != TODAY]))
+    headings = (_TODAY_TITLE, *OUTCOME_TITLES.values())
+    found = [(heading, [one for one in report.findings if section(one) == heading]) for heading in headings]
     return [(heading, findings) for heading, findings in found if findings]
 
 
