@@ -158,6 +158,16 @@ def test_the_schema_and_the_stop_string_of_a_finding_are_shown() -> None:
     assert text.startswith('{"type":"object","properties":{"n":{"type":"integer","multipleOf":7}}')
 
 
+def test_of_a_raw_output_the_end_is_shown_where_its_call_is() -> None:
+    raw = "well " * 100 + '<tool_call>\n{"name": "look"}\n</tool_call>'
+    one = shown(chat(said(content="high", raw=raw, reasoning=raw), tools=[TOOL], priority=3))
+    (reasoning,) = [piece.text for piece in one.pieces if piece.feature == "answer.message.reasoning"]
+    for told in (one.answered, reasoning):
+        assert told is not None
+        assert told.startswith("well well")
+        assert told.endswith(r'<tool_call>\n{"name": "look"}\n</tool_call>')
+
+
 def test_of_lengths_alone_there_is_nothing_to_show() -> None:
     assert excerpts((), reading(LOSES)) == ()
 

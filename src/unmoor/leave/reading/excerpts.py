@@ -62,12 +62,14 @@ def _choice(answer: Tree | None) -> Tree:
 
 
 def _pieces(entry: Entry, features: Mapping[str, None]) -> tuple[Piece, ...]:
-    """The values under these features, where the request or its answer has them."""
+    """The values under these features, where the request or its answer has them; of an answer's both ends."""
     body = entry.body or {}
     schemas = dict(_schemas(body)) if any(feature.startswith("schema ") for feature in features) else {}
     values = ((feature, schemas.get(feature, _value(feature, body, entry.answer))) for feature in features)
     return tuple(
-        Piece(feature=feature, text=_beginning(_text(value))) for feature, value in values if value is not None
+        Piece(feature=feature, text=(_both_ends if feature.startswith("answer.") else _beginning)(_text(value)))
+        for feature, value in values
+        if value is not None
     )
 
 
