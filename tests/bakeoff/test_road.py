@@ -80,8 +80,9 @@ def test_blocks_go_there_and_back(finished: tuple[BakeoffResult, Path, list[str]
 def test_settings_of_one_repeat_get_the_same_prompts_and_no_repeat_those_of_another() -> None:
     from scripted import order  # noqa: PLC0415 - beside the test that needs it
 
-    from unmoor.bakeoff.block import BlockPlan, planned_requests  # noqa: PLC0415 - likewise
+    from unmoor.bakeoff.block import BlockPlan  # noqa: PLC0415 - likewise
     from unmoor.bakeoff.result import Trial  # noqa: PLC0415 - likewise
+    from unmoor.measure.prompts import planned_requests  # noqa: PLC0415 - likewise
 
     wanted = order()
     plans = [
@@ -91,7 +92,10 @@ def test_settings_of_one_repeat_get_the_same_prompts_and_no_repeat_those_of_anot
         )
         for name, repeat in (("a", 0), ("b", 0), ("a", 1))
     ]  # fmt: skip
-    one, same, other = ([p.prompt for p in planned_requests(plan, range(8), overhead_tokens=3)] for plan in plans)
+    one, same, other = (
+        [p.prompt for p in planned_requests(plan.requests, range(8), overhead_tokens=3, salt=plan.salt, seed=plan.seed)]
+        for plan in plans
+    )
     assert one == same
     assert not set(one) & set(other)
     assert all(

@@ -16,18 +16,16 @@ from unmoor.core.plan import Setting
 from unmoor.core.plural import plural
 from unmoor.core.record import Outcome, Record
 from unmoor.core.slo import Slo
-from unmoor.core.traffic import Request, Segment
+from unmoor.core.traffic import Request
 from unmoor.engines.contract import Engine, LaunchSpec
 from unmoor.launch.process import RunningEngine, free_port, launch
-from unmoor.measure.load import PlannedRequest, ReplayReport, Target
+from unmoor.measure.load import ReplayReport, Target
+from unmoor.measure.prompts import PROBE_TOKENS, ask_once, foreign, overhead_of, planned_requests
 from unmoor.measure.replay import replay
 from unmoor.measure.run_store import RunStore
-from unmoor.traffic.words import prompt_text
 
 READY_S = 600.0
 REQUEST_S = 180.0
-_PROBE_TOKENS = 64
-_WARM_ANSWER_TOKENS = 8
 _CONTEXT_STEP = 256
 _DYING_S = 1.5  # a server may outlive the engine behind it by so much
 _LOOK_AGAIN_S = 0.05
@@ -109,7 +107,7 @@ def measure_block(plan: BlockPlan, store: RunStore, say: Say) -> None:
         others = OtherWork(lambda: (process.pid for process in running.children()))
         report = replay(
             target,
-            planned_requests(plan, owed, overhead_tokens=overhead),
+            planned_requests(plan.requests, owed, overhead_tokens=overhead, salt=plan.salt, seed=plan.seed),
             sink=lambda record: store.append(plan.name, record),
             timeout_s=REQUEST_S,
             slo=plan.slo,
@@ -139,30 +137,10 @@ def _outlived(plan: BlockPlan, report: ReplayReport, running: RunningEngine, sto
         raise
 
 
-def planned_requests(plan: BlockPlan, owed: Sequence[int], *, overhead_tokens: int) -> tuple[PlannedRequest, ...]:
-    """The block's requests that are owed, by their index in the traffic; the first of them is due at once.
-
-    Prompts are as long as the traffic's after the chat template's `overhead_tokens`; answers are as long, without
-    ending before.
-    """
-    start_s = plan.requests[owed[0]].arrival_s
-    return tuple(
-        PlannedRequest(
-            index=index,
-            due_s=plan.requests[index].arrival_s - start_s,
-            prompt=prompt_text(plan.requests[index], overhead_tokens=overhead_tokens, salt=plan.salt),
-            max_tokens=plan.requests[index].output_tokens,
-            ignore_eos=True,
-            seed=plan.seed,
-        )
-        for index in owed
-    )
-
-
 def context_tokens(requests: Sequence[Request]) -> int:
     """A context that holds the longest request with room for the chat template, in whole steps of 256 tokens."""
     longest = max(request.input_tokens + request.output_tokens for request in requests)
-    return -(-(max(longest, _PROBE_TOKENS) + _CONTEXT_SPARE) // _CONTEXT_STEP) * _CONTEXT_STEP
+    return -(-(max(longest, PROBE_TOKENS) + _CONTEXT_SPARE) // _CONTEXT_STEP) * _CONTEXT_STEP
 
 
 def _spec(plan: BlockPlan) -> LaunchSpec:
@@ -197,10 +175,10 @@ def _warm(target: Target, plan: BlockPlan, running: RunningEngine) -> int:
     server does not count.
     """
     salt = f"warm-up/{plan.salt}"
-    probe = _ask(target, _foreign(_PROBE_TOKENS), 0, salt)
-    overhead = 0 if probe.input_tokens is None else max(0, probe.input_tokens - _PROBE_TOKENS)
+    probe = _ask(target, foreign(PROBE_TOKENS), 0, salt)
+    overhead = overhead_of(probe)
     middle = sorted(request.input_tokens for request in plan.requests)[len(plan.requests) // 2]
-    record = _ask(target, _foreign(middle), overhead, salt)
+    record = _ask(target, foreign(middle), overhead, salt)
     running.check_alive()
     for seen in (probe, record):
         if not seen.ok:
@@ -214,20 +192,8 @@ def _warm(target: Target, plan: BlockPlan, running: RunningEngine) -> int:
     return overhead
 
 
-def _foreign(tokens: int) -> Request:
-    return Request(
-        arrival_s=0.0,
-        input_tokens=tokens,
-        output_tokens=_WARM_ANSWER_TOKENS,
-        segments=(Segment(f"warm-up-{tokens}", tokens),),
-    )
-
-
 def _ask(target: Target, request: Request, overhead: int, salt: str) -> Record:
-    records: list[Record] = []
-    prompt = prompt_text(request, overhead_tokens=overhead, salt=salt)
-    planned = PlannedRequest(index=0, due_s=0.0, prompt=prompt, max_tokens=request.output_tokens, ignore_eos=True)
-    report = replay(target, [planned], sink=records.append, timeout_s=REQUEST_S)
-    if report.partial or not records or records[0].outcome is Outcome.CANCELLED:
+    record = ask_once(target, request, overhead_tokens=overhead, salt=salt, timeout_s=REQUEST_S)
+    if record is None or record.outcome is Outcome.CANCELLED:
         raise Stopped
-    return records[0]
+    return record

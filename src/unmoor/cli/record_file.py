@@ -1,0 +1,71 @@
+"""Records of a load, kept in memory and, where a file is named, appended to it as requests end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from unmoor.cli.out_file import PRIVATE, check_places, not_overwritten
+from unmoor.core.evidence import Caveat
+from unmoor.core.record import Record
+
+_OPTION = "--records"
+
+
+class RecordFile:
+    """A JSON line a record. A file that cannot take one more ends the load, and what was measured stays.
+
+    `records` are all of them, in the order in which they ended. Raises UsageError for a place that holds something or
+    cannot be written.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.records: list[Record] = []
+        self._path, self._file, self._fault = path, -1, ""
+        if path is not None:
+            check_places({_OPTION: path})
+            try:
+                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE)
+            except FileExistsError:
+                hint = f"name another with {_OPTION}, or remove this one"
+                raise not_overwritten(path, where=f"{_OPTION} {path}", hint=hint) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def append(self, record: Record) -> None:
+        """Keeps one record: a line is written in one piece, so that a kill leaves whole lines."""
+        self.records.append(record)
+        if self._file < 0 or self._fault:
+            return
+        line = msgspec.json.encode(record) + b"\n"
+        try:
+            written = os.write(self._file, line)
+            if written < len(line):
+                self._fault = "no room for a whole line"
+        except OSError as failure:
+            self._fault = failure.strerror or type(failure).__name__
+
+    def failed(self) -> bool:
+        """Whether the file could not take a record: then the load is to stop."""
+        return bool(self._fault)
+
+    def caveats(self) -> tuple[Caveat, ...]:
+        """That the file lacks records, where it does."""
+        if not self._fault:
+            return ()
+        text = (
+            f"{self._path} could not take every record ({self._fault}): the load was stopped, its last lines are lost."
+        )
+        return (Caveat(code="records_lost", text=text),)

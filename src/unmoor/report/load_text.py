@@ -1,0 +1,114 @@
+"""A load as plain text: what was asked of whom, what came, how sure it is, and what the client cost."""
+
+from __future__ import annotations
+
+from unmoor.core.plural import plural
+from unmoor.core.quantile_interval import QuantileInterval
+from unmoor.measure.load_report import Lag, LoadReport, Quantiles
+from unmoor.report.layout import heading, table, wrapped
+
+_MS = 1000
+_NOTHING = "–"
+
+
+def render(report: LoadReport) -> str:
+    """The whole report, 100 columns wide, without colour."""
+    lines = [f"{report.model} at {report.target}, {report.endpoint}, measured here"]
+    lines += wrapped(_sent(report), "  sent     ")
+    lines += wrapped(_came(report), "  came     ")
+    lines += wrapped(_carried(report), "  carried  ")
+    if report.slo is not None:
+        lines += wrapped(_kept(report), "  SLO      ")
+    lines += ["", heading("Latencies in ms, with the bounds of each quantile at 95 %"), *_latencies(report)]
+    lines += ["", heading("The client's own error"), *_client(report)]
+    lines += [line for caveat in report.caveats for line in wrapped(caveat.text, "  ! ")]
+    if report.void:
+        lines += ["", heading("VOID: no figure above may be used")]
+        lines += [line for reason in report.void for line in wrapped(reason.text, "  ! ")]
+    return "\n".join(lines)
+
+
+def _sent(report: LoadReport) -> str:
+    window = report.window
+    rate = "" if report.offered_rps is None else f", {report.offered_rps:.3g} requests/s due"
+    achieved = "" if report.achieved_rps is None else f" and {report.achieved_rps:.3g} sent"
+    left_out = f"; {plural(window.warm_up, 'request')} of warm-up left out" if window.warm_up else ""
+    stopped = f"; stopped before the end of {report.planned:,}" if report.partial else ""
+    over = f"{plural(report.requests, 'request')} over {window.to_s - window.from_s:,.1f} s"
+    return f"{over}{rate}{achieved}{left_out}{stopped}"
+
+
+def _came(report: LoadReport) -> str:
+    if not report.failed:
+        return f"{plural(report.requests, 'answer')}, none failed"
+    kinds = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in report.failures.items())
+    return f"{plural(report.requests - report.failed, 'answer')}; {report.failed:,} failed: {kinds}"
+
+
+def _carried(report: LoadReport) -> str:
+    figures = [
+        _figure(report.request_tput_rps, "requests/s"),
+        _figure(report.output_tput_tps, "output tokens/s"),
+        "" if report.prefix_hit_rate is None else f"prefix hit rate {report.prefix_hit_rate:.1%}",
+    ]
+    return ", ".join(filter(None, figures)) or "nothing"
+
+
+def _figure(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{value:,.3g} {unit}"
+
+
+def _kept(report: LoadReport) -> str:
+    met = report.slo_attainment
+    if met is None:
+        return f"{report.slo}: no request to judge"
+    good = "" if report.goodput_rps is None else f", {report.goodput_rps:.3g} requests/s"
+    return f"{report.slo}: {met.value:.1%} of all requests meet every bound ({met.low:.1%} to {met.high:.1%}){good}"
+
+
+def _latencies(report: LoadReport) -> list[str]:
+    metrics = report.metrics
+    rows: list[tuple[str, ...]] = [("", "mean", "p50", "p90", "p95", "p99")]
+    for name, found in (
+        ("TTFT from due", metrics.ttft_s),
+        ("TTFT from sent", metrics.ttft_service_s),
+        ("TPOT", metrics.tpot_s),
+        ("between chunks", metrics.itl_s),
+        ("end to end from due", metrics.e2e_s),
+        ("end to end from sent", metrics.e2e_service_s),
+    ):
+        rows += _row(name, found)
+    return table(rows)
+
+
+def _row(name: str, found: Quantiles) -> list[tuple[str, ...]]:
+    shown = (found.p50, found.p90, found.p95, found.p99)
+    values = (name, _ms(found.mean), *(_ms(one.value if one else None) for one in shown))
+    bounds = ("", "", *(_bounds(one) for one in shown))
+    return [values, bounds] if any(bounds) else [values]
+
+
+def _bounds(one: QuantileInterval | None) -> str:
+    if one is None or one.low is one.high is None:
+        return ""
+    return f"{_ms(one.low)} to {_ms(one.high) if one.high is not None else '?'}{' (max)' if one.high_is_max else ''}"
+
+
+def _ms(value_s: float | None) -> str:
+    return _NOTHING if value_s is None else f"{value_s * _MS:,.1f}"
+
+
+def _client(report: LoadReport) -> list[str]:
+    client = report.client
+    stamps = "time stamps are this process's own" if client.clock == "user" else "time stamps are the kernel's"
+    rows = [
+        ("", "p50", "p99", "most"),
+        _lag("sent late", client.send_lag_s),
+        _lag("received late", client.receive_lag_s),
+    ]
+    rows.append(_lag("loop stalled", client.loop_stall_s))
+    return [*table(rows), *wrapped(f"in ms; {stamps}", "  ")]
+
+
+def _lag(name: str, lag: Lag) -> tuple[str, ...]:
+    return name, _ms(lag.p50), _ms(lag.p99), _ms(lag.max)
