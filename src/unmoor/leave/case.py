@@ -13,6 +13,7 @@ from unmoor.leave.finding import MOST_LINES, TABLE, Finding, Kind, Outcome, Seve
 from unmoor.leave.launch_flags import LaunchFlags
 from unmoor.leave.names_used import NamesUsed
 from unmoor.leave.parsing.parsed import ParserAnswers
+from unmoor.leave.recount import Recount
 from unmoor.leave.schemas.answers import SchemaAnswers
 from unmoor.leave.uses import Rows, Uses
 
@@ -22,7 +23,7 @@ class Case:
     """A move from `source` to `target` of this traffic, and what else the user brought; None or empty: not brought.
 
     `schemas` answers, of each constraint in the traffic and in the schemas' folder, what a side does with it; `outputs`
-    what each side's parsers make of recorded outputs.
+    what each side's parsers make of recorded outputs, `recount` what the model's files make of recorded prompts.
     """
 
     uses: Uses
@@ -34,6 +35,7 @@ class Case:
     names: NamesUsed | None = None
     schemas: SchemaAnswers | None = None
     outputs: ParserAnswers | None = None
+    recount: Recount | None = None
     not_looked_at: list[str] = field(default_factory=list)
 
     @property

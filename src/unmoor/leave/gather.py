@@ -14,6 +14,7 @@ from unmoor.leave.checkpoint.read import read_checkpoint
 from unmoor.leave.launch_flags import read_launch_flags
 from unmoor.leave.names_used import find_names
 from unmoor.leave.parsing.ask import ask_outputs
+from unmoor.leave.recount import recount
 from unmoor.leave.schemas.ask import ask_schemas
 from unmoor.leave.schemas.files import SchemaFiles, read_schemas
 from unmoor.leave.uses import Uses
@@ -52,5 +53,6 @@ def case_of(source: Surface, target: Surface, uses: Uses, brought: Brought, *, s
         names=find_names(brought.dashboards, source) if brought.dashboards else None,
         schemas=ask_schemas(uses, source, target, more=more.constraints, say=say),
         outputs=ask_outputs(uses, source, target, model=model, flags=flags, say=say),
+        recount=recount(uses.counted, brought.model) if brought.model else None,
         not_looked_at=list(more.skipped),
     )

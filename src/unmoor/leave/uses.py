@@ -11,6 +11,7 @@ import numpy as np
 
 from unmoor.core.evidence import Caveat
 from unmoor.engines.surface.surface import Scalar
+from unmoor.traffic.entry import Prompt
 
 Place = Literal["chat", "completions", "responses", "answer"]
 """A request's body by its endpoint, or what came back."""
@@ -116,6 +117,15 @@ class Sample:
     model: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A chat prompt whose tokens its server counted, kept to be counted again; never shown."""
+
+    line: int
+    prompt: Prompt
+    input_tokens: int
+
+
 @dataclass(slots=True)
 class Uses:
     """All that a log uses. `by_use` and `by_constraint` name the lines of the requests that have each.
@@ -123,7 +133,8 @@ class Uses:
     `bodies` counts the requests whose body the log holds; where it is below `requests` (lengths alone, or an engine's
     own log), the rest could not be looked at. `together` keeps pairs that only matter in one request, under a name that
     the check which reads it defines. `raw_outputs` are a bounded number of answers' texts as the model wrote them;
-    `templated` prompts that went to completions as text. `by_model` names the lines of the first thousand models.
+    `templated` prompts that went to completions as text; `counted` a few chat prompts with their server's count.
+    `by_model` names the lines of the first thousand models.
     """
 
     source: str = ""
@@ -140,6 +151,7 @@ class Uses:
     by_tool_schema: dict[str, Rows] = field(default_factory=dict)
     raw_outputs: list[Sample] = field(default_factory=list)
     templated: list[Sample] = field(default_factory=list)
+    counted: list[Counted] = field(default_factory=list)
     models: Mapping[str, int] = field(default_factory=dict)
     by_model: dict[str, Rows] = field(default_factory=dict)
     caveats: tuple[Caveat, ...] = ()

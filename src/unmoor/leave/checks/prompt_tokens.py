@@ -34,12 +34,14 @@ UNEQUAL = Kind(
     bites="Special tokens added on one side only, or another chat template, change what the model reads. The same "
     "request seems better on one engine, and usage is counted otherwise.",
     look="Requests that say whether special tokens are added are counted, where the target cannot be told; the chat "
-    "templates in the model's folder are compared with each other.",
+    "templates in the model's folder are compared with each other, and up to 300 chats whose answers tell "
+    "usage.prompt_tokens are counted again by the model's own tokenizer and template.",
     mend="Send token ids, or give both engines the same template file; compare usage.prompt_tokens request by request: "
     "they must be equal.",
     threads=threads("NVIDIA/TensorRT-LLM#1870"),
 )
 
+_FEW_DIFFERENCES = 3
 
 _SPECIAL: tuple[tuple[Place, bool, str], ...] = (
     ("completions", False, "adds the special tokens that these requests leave out"),
@@ -53,6 +55,7 @@ def _look(case: Case) -> Iterator[Hit]:
     yield from _bos(case)
     yield from _special(case)
     yield from _templates(case)
+    yield from _recounted(case)
 
 
 def _bos(case: Case) -> Iterator[Hit]:
@@ -162,6 +165,38 @@ def _templates(case: Case) -> Iterator[Hit]:
         "engine takes depends on the libraries beside it.",
         fix=f"Give both engines one file ({_template_flag(case.target)}).",
         by="files",
+    )
+
+
+def _recounted(case: Case) -> Iterator[Hit]:
+    """Prompts that had other tokens at the source than the model's own files make of them."""
+    if case.recount is None:
+        return
+    if case.recount.skipped:
+        case.skipped(case.recount.skipped)
+    if not case.recount.more:
+        return
+    more = case.recount.more
+    rows = Rows.union(more.values())
+    told = [f"{abs(by)} {'more' if by > 0 else 'fewer'} in {len(lines):,}" for by, lines in more.items()]
+    alike = len(told) <= _FEW_DIFFERENCES
+    shown = ", ".join(told[:_FEW_DIFFERENCES]) + ("" if alike else " and others")
+    cause = (
+        "It has another template, or adds special tokens."
+        if alike
+        else "So many differences are rather another tokenizer's: is this the model that served?"
+    )
+    yield hit(
+        UNEQUAL,
+        "translated",
+        "warning" if alike else "note",
+        features=["model"],
+        rows=rows,
+        seen=f"Of {case.recount.counted:,} chats counted again with the model's own tokenizer and template, "
+        f"{len(rows):,} had other prompt tokens on {case.source.title}: {shown}. {cause}",
+        fix=f"Find the template that {case.source.title} serves with and give {case.target.title} the same "
+        f"({_template_flag(case.target)}); then compare usage.prompt_tokens request by request.",
+        by=case.recount.by,
     )
 
 
