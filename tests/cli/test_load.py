@@ -16,9 +16,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from unmoor.core.plan import SyntheticTraffic
 from unmoor.core.record import Record
 from unmoor.fake.engine import FakeEngine
 from unmoor.fake.script import Ask, Script
+from unmoor.launch.process import RunningEngine
+from unmoor.traffic.synthesis import synthesise
 
 ROOT = Path(__file__).parents[2]
 LOG = ROOT / "examples" / "gateway-log" / "requests.jsonl.gz"
@@ -187,3 +190,17 @@ def test_a_server_that_refuses_the_first_request_is_told_in_its_own_words() -> N
         done = load(engine.url, "--model", "other")
     assert done.returncode == 1
     assert "http_error: no such model" in done.stderr
+
+
+@pytest.mark.real_engine
+@pytest.mark.parametrize("endpoint", ["chat", "completions"])
+def test_a_real_engine_counts_the_lengths_that_were_planned(embedded: RunningEngine, endpoint: str) -> None:
+    lengths = ("--input-tokens", 80, "--output-tokens", 6)
+    found = reported(embedded.url, "--endpoint", endpoint, "--rate", 4, "--requests", 12, *lengths, "--seed", 3)
+    assert (found["model"], found["failed"], found["token_source"]) == ("demo", 0, "server")
+    codes = {caveat["code"] for caveat in found["caveats"]}  # type: ignore[attr-defined] # JSON
+    assert "prompt_lengths_differ" not in codes
+    assert found["prefix_hit_rate"] is None  # it is not told what came from the cache
+    asked = synthesise(SyntheticTraffic(requests=12, rate_rps=4, input_tokens=80, output_tokens=6, seed=3)).requests
+    assert found["input_tokens"] == sum(request.input_tokens for request in asked)
+    assert found["output_tokens"] == sum(request.output_tokens for request in asked)
