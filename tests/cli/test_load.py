@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -59,6 +60,15 @@ def test_a_seed_sends_the_same_again() -> None:
         for _ in range(2):
             reported(engine.url, "--rate", 50, "--requests", 5, "--seed", 7)
         assert sorted(engine.seen[1:6]) == sorted(engine.seen[7:])
+
+
+def test_without_burstiness_every_gap_is_the_same(tmp_path: Path) -> None:
+    out = tmp_path / "records.jsonl"
+    with FakeEngine(QUICK) as engine:
+        found = reported(engine.url, "--rate", 40, "--requests", 9, "--burstiness", 0, "--records", out)
+    due = sorted(json.loads(line)["scheduled_at_ns"] for line in out.read_text().splitlines())
+    assert {later - earlier for earlier, later in pairwise(due)} == {25_000_000}
+    assert found["offered_rps"] == pytest.approx(40)
 
 
 def test_a_log_is_replayed_in_its_own_lengths_and_a_stretched_time() -> None:
@@ -166,6 +176,8 @@ def nobody() -> str:
         (("NOBODY",), 1, "Connection refused"),
         (("URL", "--rate", "0"), 2, "--rate: no such amount"),
         (("URL", "--rate", "nan"), 2, "--rate: no such amount"),
+        (("URL", "--burstiness", "1e-9"), 2, "0, or a number from 0.01 to 100"),
+        (("URL", "--burstiness", "nan"), 2, "0, or a number from 0.01 to 100"),
         (("URL", "--requests", "-3"), 2, "--requests: no such amount"),
         (("URL", "--requests", "9000000"), 2, "too many requests"),
         (("URL", "--traffic", "LOG", "--input-tokens", "5"), 2, "--input-tokens beside --traffic"),

@@ -22,6 +22,7 @@ VOID = 3
 """The exit code of a run whose figures may not be used."""
 INTERRUPTED = 130
 _MOST_REQUESTS = 1_000_000
+_LEAST_BURSTY, _MOST_BURSTY = 0.01, 100.0
 _DEFAULTS: dict[str, float] = {"requests": 100, "rate_rps": 1.0, "input_tokens": 200, "output_tokens": 32}
 
 
@@ -77,7 +78,8 @@ def command(  # noqa: PLR0917 - click's
     from unmoor.measure.served import only_served_name
 
     _check({"--rate": rate, "--timeout": timeout, "--ttft-ms": ttft_ms, "--tpot-ms": tpot_ms, "--e2e-ms": e2e_ms})
-    _check({"--burstiness": burstiness, "--warm-up": warm_up}, zero=True)
+    _check({"--warm-up": warm_up}, zero=True)
+    _check_burstiness(burstiness)
     _check({"--requests": requests, "--input-tokens": input_tokens, "--output-tokens": output_tokens})
     described = {"--burstiness": burstiness, "--input-tokens": input_tokens, "--output-tokens": output_tokens}
     if traffic is not None:
@@ -124,6 +126,19 @@ def _check(options: dict[str, float | None], *, zero: bool = False) -> None:
                 expected="a number of at least 0" if zero else "a number above 0",
                 hint=f"leave {name} out for its default",
             )
+
+
+def _check_burstiness(variation: float | None) -> None:
+    from unmoor.core.errors import UsageError
+
+    if variation not in {None, 0} and not (_LEAST_BURSTY <= (variation or 0) <= _MOST_BURSTY):
+        raise UsageError(
+            "no such variation of gaps",
+            where="--burstiness",
+            seen=f"{variation:g}",
+            expected=f"0, or a number from {_LEAST_BURSTY:g} to {_MOST_BURSTY:g}",
+            hint="1 is Poisson, 0 the same gap each time",
+        )
 
 
 def _refuse_beside_traffic(described: dict[str, float | int | None]) -> None:

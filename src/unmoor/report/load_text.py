@@ -31,7 +31,7 @@ def render(report: LoadReport) -> str:
 def _sent(report: LoadReport) -> str:
     window = report.window
     rate = "" if report.offered_rps is None else f", {report.offered_rps:.3g} requests/s due"
-    achieved = "" if report.achieved_rps is None else f" and {report.achieved_rps:.3g} sent"
+    achieved = "" if not rate or report.achieved_rps is None else f" and {report.achieved_rps:.3g} sent"
     left_out = f"; {plural(window.warm_up, 'request')} of warm-up left out" if window.warm_up else ""
     stopped = f"; stopped before the end of {report.planned:,}" if report.partial else ""
     over = f"{plural(report.requests, 'request')} over {window.to_s - window.from_s:,.1f} s"

@@ -83,11 +83,13 @@ def stream(seed: int, name: str) -> Draw:
 
 
 def gamma(draw: Draw, variation: float) -> float:
-    """A gamma-distributed number with mean 1 and coefficient of variation `variation`, above 0.
+    """A gamma-distributed number with mean 1 and coefficient of variation `variation`.
 
-    1 is the exponential distribution, by its inverse. Else Marsaglia and Tsang's method (A simple method for generating
-    gamma variables, ACM TOMS 26, 2000), with their boost for shapes under 1.
+    0 is 1 each time, 1 is the exponential distribution, by its inverse. Else Marsaglia and Tsang's method (A simple
+    method for generating gamma variables, ACM TOMS 26, 2000), with their boost for shapes under 1.
     """
+    if variation == 0:
+        return 1.0
     if variation == 1:
         return -math.log(draw())
     shape = 1 / variation**2
