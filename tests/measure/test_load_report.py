@@ -105,6 +105,8 @@ def test_a_run_whose_client_was_late_or_off_its_rate_is_void() -> None:
     slow = report(*records, offered_rps=100.0, achieved_rps=98.0)
     assert [one.code for one in slow.void] == ["rate_missed"]
     assert report(*records, offered_rps=100.0, achieved_rps=99.5).void == ()
+    refused = Record(index=25, outcome=Outcome.REFUSED, scheduled_at_ns=25 * S, closed_at_ns=25 * S)
+    assert report(*records, refused, offered_rps=100.0, achieved_rps=90.0).void == ()
     assert [one.code for one in report(*records, warm_up_s=60).void] == ["nothing_measured"]
 
 

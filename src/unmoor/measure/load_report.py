@@ -267,7 +267,8 @@ def _void(sent: Sent, replay: ReplayReport, counted: Sequence[Record]) -> tuple[
         text = f"The client sent {late}, more than {CLIENT_SHARE:.0%} of the {1000 * bound_s:g} ms allowed."
         reasons.append(Caveat(code="client_late", text=text))
     offered, achieved = replay.offered_rps, replay.achieved_rps
-    if offered and achieved and replay.requests >= _FEWEST_FOR_A_RATE and not replay.partial:
+    unsent = any(record.sent_at_ns is None for record in counted)  # refused by the server: not the client's doing
+    if offered and achieved and replay.requests >= _FEWEST_FOR_A_RATE and not (replay.partial or unsent):
         off = achieved / offered - 1
         if abs(off) > RATE_SHARE:
             text = f"{achieved:.3g} requests/s were sent where {offered:.3g} were due: {off:+.1%}."
