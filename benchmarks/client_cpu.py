@@ -4,9 +4,9 @@
     python benchmarks/client_cpu.py [--rounds 5] [--json]
 
 All clients ask the same fake engine for the same streams and note the same things: the time of every chunk with
-content, the usage block and the finish_reason. Each measurement is a process of its own that has warmed up first; what
-is counted is its CPU time, user and system, over the load alone. Rounds alternate and each gives one ratio, so that a
-noisy machine blurs the spread, not the comparison.
+content, the usage block and the finish_reason; but the bare epoll loop, which only reads and stamps. Each measurement
+is a process of its own that has warmed up first; what is counted is its CPU time, user and system, over the load alone.
+Rounds alternate and each gives one ratio, so that a noisy machine blurs the spread, not the comparison.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import argparse
 import asyncio
 import importlib
 import json
+import re
+import select
+import socket
 import statistics
 import subprocess
 import sys
@@ -25,11 +28,15 @@ from typing import Any
 
 from unmoor.core.record import Record
 from unmoor.engines.wire import chat_body
+from unmoor.measure.address import address_of, request_bytes
+from unmoor.measure.arrival_clock import ArrivalClock
 from unmoor.measure.replay import PlannedRequest, Target, replay
+from unmoor.measure.wire_loop import CONNECT_AHEAD_NS, WireLoop
 
 Load = Callable[[str, int, float], int]
 """Sends so many requests, so many seconds apart, to a URL; gives the chunks with content that came back."""
 
+_CONTENT = re.compile(rb'"content":"[^"]')
 PROMPT = "word " * 200
 SHAPES: dict[str, tuple[int, float, dict[str, float]]] = {
     # name: (requests, seconds between them, script of the answer)
@@ -44,6 +51,48 @@ def with_replay(url: str, requests: int, gap_s: float) -> int:
     planned = [PlannedRequest(index=i, due_s=i * gap_s, prompt=PROMPT, max_tokens=128) for i in range(requests)]
     replay(Target(url=url, served_name="fake"), planned, sink=records.append, timeout_s=60.0)
     return sum(len(record.chunk_at_ns) for record in records)
+
+
+def with_user_stamps(url: str, requests: int, gap_s: float) -> int:
+    """Ours without the kernel's stamps, as it is where there are none."""
+    target = Target(url=url, served_name="fake")
+    address = address_of(target)
+    planned = [PlannedRequest(index=i, due_s=i * gap_s, prompt=PROMPT, max_tokens=128) for i in range(requests)]
+    wires = [(request, request_bytes(target, address, request)) for request in planned]
+    records: list[Record] = []
+    clock = ArrivalClock(kernel=False)
+    WireLoop(address, wires, note=records.append, pulse=lambda: None, clock=clock, timeout_s=60.0).run(
+        time.monotonic_ns() + CONNECT_AHEAD_NS
+    )
+    return sum(len(record.chunk_at_ns) for record in records)
+
+
+def with_bare_epoll(url: str, requests: int, gap_s: float) -> int:
+    """The least that can be done in Python: wait, read, take the time. Nothing is understood, nothing can go wrong."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    body = chat_body("fake", PROMPT, 128)
+    wire = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    epoll, open_sockets, idle = select.epoll(), dict[int, socket.socket](), list[socket.socket]()
+    read: list[tuple[int, bytes]] = []
+    start_s, sent, ended = time.perf_counter(), 0, 0
+    while ended < requests:
+        while sent < requests and start_s + sent * gap_s <= time.perf_counter():
+            if not idle:
+                idle.append(socket.create_connection((host, int(port))))
+                open_sockets[idle[-1].fileno()] = idle[-1]
+                epoll.register(idle[-1], select.EPOLLIN)
+            idle.pop().sendall(wire)
+            sent += 1
+        wait_s = start_s + sent * gap_s - time.perf_counter() if sent < requests else 1.0
+        for descriptor, _ in epoll.poll(max(0.0, wait_s)):
+            data = open_sockets[descriptor].recv(1 << 16)
+            read.append((time.monotonic_ns(), data))
+            if data.endswith(b"0\r\n\r\n"):
+                ended += 1
+                idle.append(open_sockets[descriptor])
+    for connection in open_sockets.values():
+        connection.close()
+    return sum(len(_CONTENT.findall(data)) for _, data in read)
 
 
 def with_httpx(url: str, requests: int, gap_s: float) -> int:
@@ -180,13 +229,19 @@ def main() -> None:
         print(f"\n{result['shape']}, {chosen.rounds} rounds")
         for name, spread in result["us_per_chunk"].items():
             print(
-                f"  {name:8} {spread['median']:6.1f} µs per chunk ({spread['min']:.1f} to {spread['max']:.1f})", end=""
+                f"  {name:20} {spread['median']:6.1f} µs per chunk ({spread['min']:.1f} to {spread['max']:.1f})", end=""
             )
             ratio = result["ratio_to_replay"].get(name)
             print(f"   {ratio['median']:.1f} x ({ratio['min']:.1f} to {ratio['max']:.1f})" if ratio else "")
 
 
-CLIENTS: dict[str, Load] = {"replay": with_replay, "httpx": with_httpx, "aiohttp": with_aiohttp}
+CLIENTS: dict[str, Load] = {
+    "replay": with_replay,
+    "replay, user stamps": with_user_stamps,
+    "bare epoll": with_bare_epoll,
+    "httpx": with_httpx,
+    "aiohttp": with_aiohttp,
+}
 
 
 if __name__ == "__main__":

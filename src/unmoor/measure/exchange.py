@@ -1,10 +1,8 @@
-"""One request and its answer on one connection. Bytes are stamped as they come and understood after the end."""
+"""One request and its answer. Bytes are kept with their time as they come, and understood after the end."""
 
 from __future__ import annotations
 
-import asyncio
-from time import monotonic_ns
-from typing import cast
+from collections.abc import Sequence
 
 import httptools
 
@@ -18,57 +16,151 @@ _ERROR_BODY_BYTES = 1 << 16
 _ANSWER_BYTES = 64 << 20
 """What one answer may bring, some 250 000 events: a server that never ends must not take the client's memory."""
 
+_BLANK_LINE = b"\r\n\r\n"
+"""How a chunked answer ends, with trailers or without (RFC 9112, 7.1)."""
 
-class Exchange(asyncio.Protocol):
-    """A connection that carries one request. `ended` is set when nothing more can come.
 
-    The receiving side does as little as can be: it takes the time, lets the parser find the frames, keeps the bytes.
+class Exchange:
+    """What came in answer to one request.
+
+    The receiving side, `take`, does as little as can be: it keeps the bytes and guesses whether they are the last.
+    `settle` has the HTTP parser read what is kept and knows: nothing rests on the guess but how soon one looks.
     """
 
-    def __init__(self) -> None:
-        self.ended = asyncio.Event()
-        self.sent_at_ns: int | None = None
+    def __init__(self, sent_at_ns: int) -> None:
+        self.sent_at_ns = sent_at_ns
         self.first_byte_at_ns: int | None = None
+        self.last_byte_at_ns = sent_at_ns
         self.closed_at_ns: int | None = None
         self.body: list[tuple[int, bytes]] = []
         self.status: int | None = None
         self.complete = False
         self.unreadable: str | None = None
         self.encoding: str | None = None
-        self.abandoned = False
+        self._kept: list[tuple[int, bytes]] = []
         self._read: list[bytes] = []
         self._bytes = 0
-        self._length_known = False
+        self._bound_bytes = _ANSWER_BYTES
+        self._in_head = True
+        self._chunked = False
+        self._length: int | None = None
+        self._rest: int | None = None
+        self._keeps_alive = False
+        self._more_than_asked = False
+        self._lost: tuple[int, bool] | None = None
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
-        self._transport: asyncio.Transport | None = None
+
+    def take(self, at_ns: int, data: bytes) -> bool:
+        """Keeps what one read brought; whether the end may have come, so that it is time to `settle`."""
+        self._bytes += len(data)
+        self.last_byte_at_ns = at_ns
+        self._kept.append((at_ns, data))
+        if self._in_head:
+            if self.first_byte_at_ns is None:
+                self.first_byte_at_ns = at_ns
+            self.settle()
+            return self.over
+        if self._bytes > self._bound_bytes:
+            return True
+        if self._rest is not None:
+            self._rest -= len(data)
+            return self._rest <= 0
+        return self._chunked and (
+            data.endswith(_BLANK_LINE) or (len(data) < len(_BLANK_LINE) and _tail(self._kept) == _BLANK_LINE)
+        )
+
+    def settle(self) -> None:
+        """Has the parser read what was kept since the last time."""
+        for at_ns, data in self._kept:
+            if self.closed_at_ns is not None:
+                self._more_than_asked = True
+                break
+            self._parse(data)
+            if self._read:
+                self.body.append((at_ns, b"".join(self._read)))
+                self._read.clear()
+            if self.complete or self.unreadable:
+                self._close(at_ns)
+        self._kept.clear()
+        if self._bytes > self._bound_bytes:
+            self._close(self.last_byte_at_ns)
+        if self._lost is not None and self.closed_at_ns is None:
+            at_ns, clean = self._lost
+            # The end of an answer without a length, when the connection was closed and not broken (RFC 9112, 6.3).
+            self.complete = clean and self.status is not None and not self._chunked and self._length is None
+            self._close(at_ns)
+
+    def lost(self, at_ns: int, *, clean: bool) -> None:
+        """Notes that the connection was closed, or broken; what came before is understood by the next `settle`."""
+        self._lost = (at_ns, clean)
+
+    def abandon(self, at_ns: int) -> None:
+        """Nobody waits for the rest; what came is understood."""
+        self.settle()
+        self._close(at_ns)
 
     @property
-    def usable(self) -> bool:
-        """Whether a request can be sent: connected, nothing sent, nothing received, nothing ended."""
-        return self._transport is not None and not self.ended.is_set() and self.sent_at_ns is None
+    def unsettled(self) -> bool:
+        """Whether something is kept that the parser has not read."""
+        return bool(self._kept)
 
-    def send(self, request: bytes) -> None:
-        """Writes a whole HTTP request at once."""
-        assert self._transport is not None, "an exchange is sent on after it is connected"  # noqa: S101 - a caller's bug
-        self.sent_at_ns = monotonic_ns()
-        self._transport.write(request)
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is wanted, as far as the parser has read."""
+        return self.closed_at_ns is not None
 
-    def abandon(self) -> None:
-        """Closes the connection without waiting for anything; nothing happens to one that has ended."""
-        if not self.ended.is_set():
-            self.abandoned = True
-            self._end(monotonic_ns())
+    @property
+    def too_long(self) -> bool:
+        """Whether it was ended for its size."""
+        return self._bytes > _ANSWER_BYTES
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio when the connection stands."""
-        self._transport = cast("asyncio.Transport", transport)
+    @property
+    def leaves_connection_usable(self) -> bool:
+        """Whether another request may follow: a whole answer, nothing after it, and the server did not say close."""
+        return self.complete and self._keeps_alive and not self._more_than_asked
 
-    def data_received(self, data: bytes) -> None:
-        """Called by asyncio with what one read brought."""
-        now = monotonic_ns()
-        if self.first_byte_at_ns is None:
-            self.first_byte_at_ns = now
-        self._bytes += len(data)
+    def on_message_begin(self) -> None:
+        """Called by the parser; after a whole answer, it is one that nobody asked for."""
+        self._more_than_asked = self._more_than_asked or self.complete
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser; finds out whether this answer says where it ends."""
+        name = name.lower()
+        if name == b"content-length" and value.strip().isdigit():
+            self._length = int(value)
+        elif name == b"transfer-encoding" and b"chunked" in value.lower():
+            self._chunked = True
+        elif name == b"content-encoding" and value.strip().lower() not in {b"", b"identity"}:
+            self.encoding = value.decode("latin-1")[:32]
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser when the status and headers are there."""
+        if self._parser is None or self.complete:
+            return
+        self.status = self._parser.get_status_code()
+        if self.status not in _INFORMATIONAL:
+            self._in_head = False
+            self._bound_bytes = _ANSWER_BYTES if self.status == _OK else _ERROR_BODY_BYTES
+            self._rest = None if self._chunked else self._length
+
+    def on_body(self, body: bytes) -> None:
+        """Called by the parser with body bytes, already out of their HTTP chunks."""
+        if self.complete:  # what a second answer says is nobody's
+            return
+        self._read.append(body)
+
+    def on_message_complete(self) -> None:
+        """Called by the parser at the end of an answer; one that only informs is followed by the real one."""
+        if self.complete or self._parser is None:
+            return
+        if self.status in _INFORMATIONAL:
+            self.status, self._length, self._chunked = None, None, False
+        else:
+            self.complete = True
+            self._keeps_alive = self._parser.should_keep_alive()
+
+    def _parse(self, data: bytes) -> None:
+        in_head = self._in_head
         try:
             if self._parser is not None:
                 self._parser.feed_data(data)
@@ -77,62 +169,20 @@ class Exchange(asyncio.Protocol):
         except httptools.HttpParserError:
             # What follows a whole answer is not part of it, whatever it is.
             self.unreadable = None if self.complete else "the answer is not HTTP"
-        if self._read:
-            self.body.append((now, b"".join(self._read)))
-            self._read.clear()
-        if self.complete or self.unreadable or self._has_enough():
-            self._end(now)
+            self._more_than_asked = True
+        if in_head and self._rest is not None:
+            self._rest -= sum(map(len, self._read))  # later reads are all body, and counted as they come
 
-    def _has_enough(self) -> bool:
-        if self.status not in {None, _OK}:
-            return self._bytes > _ERROR_BODY_BYTES
-        return self.too_long
-
-    @property
-    def too_long(self) -> bool:
-        """Whether it was ended for its size."""
-        return self._bytes > _ANSWER_BYTES
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """Called by asyncio when the connection is gone: the end of an answer without a length (RFC 9112, 6.3)."""
-        if self.status is not None and error is None and not self._length_known:
-            self.complete = True
-        self._end(monotonic_ns())
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by the parser; finds out whether this answer says where it ends."""
-        if name.lower() == b"content-length" or (name.lower() == b"transfer-encoding" and b"chunked" in value.lower()):
-            self._length_known = True
-        if name.lower() == b"content-encoding" and value.strip().lower() not in {b"", b"identity"}:
-            self.encoding = value.decode("latin-1")[:32]
-
-    def on_headers_complete(self) -> None:
-        """Called by the parser when the status and headers are there."""
-        if self._parser is not None and not self.complete:
-            self.status = self._parser.get_status_code()
-
-    def on_body(self, body: bytes) -> None:
-        """Called by the parser with body bytes, already out of their HTTP chunks."""
-        if not self.complete:  # what a second answer says is nobody's
-            self._read.append(body)
-
-    def on_message_complete(self) -> None:
-        """Called by the parser at the end of an answer; one that only informs is followed by the real one."""
-        if self.status in _INFORMATIONAL and not self.complete:
-            self.status, self._length_known = None, False
-        else:
-            self.complete = True
-
-    def _end(self, at_ns: int) -> None:
-        if self.closed_at_ns is not None:
-            return
-        self.closed_at_ns = at_ns
-        # The collector is off during a replay, so the cycles that hold bytes are undone by hand.
+    def _close(self, at_ns: int) -> None:
+        if self.closed_at_ns is None:
+            self.closed_at_ns = at_ns
+        # The collector is off during a replay, so the cycle that holds the bytes is undone by hand.
         self._parser = None
-        if self._transport is not None:
-            self._transport.abort()
-            self._transport = None
-        self.ended.set()
+
+
+def _tail(kept: Sequence[tuple[int, bytes]]) -> bytes:
+    """The last four bytes of what was kept, over as many reads as it takes."""
+    return b"".join(data for _, data in kept[-len(_BLANK_LINE) :])[-len(_BLANK_LINE) :]
 
 
 def record_of(
@@ -166,13 +216,13 @@ def record_of(
     )
 
 
-def refused(request: PlannedRequest, scheduled_at_ns: int, reason: str) -> Record:
+def refused(request: PlannedRequest, scheduled_at_ns: int, closed_at_ns: int, reason: str) -> Record:
     """The record of a request for which no connection could be had."""
     return Record(
         index=request.index,
         outcome=Outcome.REFUSED,
         scheduled_at_ns=scheduled_at_ns,
-        closed_at_ns=monotonic_ns(),
+        closed_at_ns=closed_at_ns,
         error=reason,
     )
 

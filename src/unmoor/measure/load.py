@@ -40,7 +40,11 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     `offered_rps` is the rate of the schedule and `achieved_rps` that of the sending, each as gaps per second between
     the first and the last request; None under two requests or when all fall on one moment.
     Send lag is sent - scheduled; loop stall is how late the client's own timer woke, the bound of what a time stamp
-    can be late by. All in seconds; None when nothing was sent.
+    of the client's can be late by. All in seconds; None when nothing was sent.
+    `clock` "kernel": times of arrival are the kernel's, and receive lag is how much later the client read. "user": they
+    are the client's own, and receive lag is None. `stamps_dropped` reads had a stamp of the kernel's that could not be
+    (the wall clock was set, say) and have the client's time. `retried` requests were sent again because the server had
+    closed the kept connection they went out on.
     """
 
     planned: int
@@ -56,4 +60,10 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     loop_stall_max_s: float | None
     started_at_ns: int
     ended_at_ns: int
+    clock: Literal["kernel", "user"] = "user"
+    receive_lag_p50_s: float | None = None
+    receive_lag_p99_s: float | None = None
+    receive_lag_max_s: float | None = None
+    stamps_dropped: int = 0
+    retried: int = 0
     caveats: tuple[Caveat, ...] = ()

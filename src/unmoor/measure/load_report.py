@@ -58,7 +58,7 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """The client's own error. `clock` says whose time stamps are on what arrived: "user" is this process.
+    """The client's own error. `clock` says whose time stamps are on what arrived: "kernel", or "user": this process.
 
     `headroom` is how many times the load this machine's client could have carried; None: it was not measured.
     """
@@ -249,9 +249,9 @@ def _hit_rate(ok: Sequence[Record]) -> float | None:
 def _client(replay: ReplayReport) -> Client:
     return Client(
         send_lag_s=Lag(p50=replay.send_lag_p50_s, p99=replay.send_lag_p99_s, max=replay.send_lag_max_s),
-        receive_lag_s=Lag(p50=None, p99=None, max=None),
+        receive_lag_s=Lag(p50=replay.receive_lag_p50_s, p99=replay.receive_lag_p99_s, max=replay.receive_lag_max_s),
         loop_stall_s=Lag(p50=None, p99=replay.loop_stall_p99_s, max=replay.loop_stall_max_s),
-        clock="user",
+        clock=replay.clock,
     )
 
 

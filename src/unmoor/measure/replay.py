@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,19 +10,19 @@ from contextlib import contextmanager
 from time import monotonic_ns
 
 from unmoor.core.evidence import Caveat
-from unmoor.core.record import Outcome, Record, send_lag_s
+from unmoor.core.plural import plural
+from unmoor.core.record import Record, send_lag_s
 from unmoor.core.slo import Slo
 from unmoor.core.stats import quantile
-from unmoor.measure.address import Address, address_of, request_bytes
-from unmoor.measure.exchange import Exchange, record_of, refused
+from unmoor.measure.address import address_of, request_bytes
+from unmoor.measure.arrival_clock import ArrivalClock
 from unmoor.measure.load import PlannedRequest, ReplayReport, Target
+from unmoor.measure.wire_loop import CONNECT_AHEAD_NS, WireLoop
 
 __all__ = ["PlannedRequest", "ReplayReport", "Target", "replay"]
 
 Sink = Callable[[Record], None]
 
-_CONNECT_AHEAD_S = 0.25
-_HEARTBEAT_S = 0.02
 _LAG_SHARE = 0.05
 """The send lag that a figure may carry unmarked, as a share of the SLO's time to first token."""
 
@@ -41,9 +39,15 @@ def replay(
     """Sends every request at its due time, hands each record to `sink` as it ends, and reports on the sending.
 
     Open loop: a slow engine delays nothing that is sent. Connections are opened ahead of their due time, so that
-    connecting is in no latency. A request has `timeout_s` from its sending to the end of its answer.
+    connecting is in no latency, and used again after a whole answer unless the server says `Connection: close`. One
+    that was used before and ends within a second without a byte had been closed already: its request is sent once more
+    on a new one and counted as `retried`, so that it is late, not failed. A request has `timeout_s` from its sending,
+    when its first byte is handed over, to the end of its answer.
+    Times of arrival are the kernel's where it stamps what it receives (Linux), and do not depend on when this process
+    was awake. Answers are understood after their end, so a record comes within a fraction of a second of it.
     `stop` is asked about fifty times a second; when it says yes, or at Ctrl-C, what is in flight is recorded as
     cancelled, the rest is never sent and the report is `partial`. A second Ctrl-C interrupts at once.
+    Where that happened there is the caveat "sent_again".
     With an `slo` that bounds the time to first token, a p99 send lag above 5 % of the bound gives the caveat
     "client_bound". An error that `sink` raises ends the replay and is raised here.
 
@@ -53,181 +57,91 @@ def replay(
     requests = sorted(planned, key=lambda request: request.due_s)
     wires = [request_bytes(target, address, request) for request in requests]
     with _ctrl_c() as pressed:
-        run = _Run(address, list(zip(requests, wires, strict=True)), sink, timeout_s, stop)
+        run, clock = _Run(sink, stop, pressed), ArrivalClock()
+        pairs = list(zip(requests, wires, strict=True))
+        loop = WireLoop(address, pairs, note=run.note, pulse=run.pulse, clock=clock, timeout_s=timeout_s)
+        run.halt = loop.halt
         with _collector_off():
-            asyncio.run(run.play(pressed))
+            if pressed.seen:
+                loop.halt()
+            started_at_ns = monotonic_ns() + CONNECT_AHEAD_NS
+            loop.run(started_at_ns)
+            ended_at_ns = monotonic_ns()
+    if run.fault is not None:
+        raise run.fault
     # Pressed after the last request it still means: stop here.
-    run.partial = run.partial or pressed.seen
-    return _report(run, slo)
+    partial = loop.partial or pressed.seen
+    p99_s = quantile(run.lags_s, 0.99)
+    receive_lags_s = [lag_ns / 1e9 for lag_ns in clock.lags_ns] if clock.source == "kernel" else []
+    return ReplayReport(
+        planned=len(requests),
+        requests=run.recorded,
+        failures=run.failures,
+        partial=partial,
+        offered_rps=_rate_rps([request.due_s for request in requests]),
+        achieved_rps=_rate_rps([at_ns / 1e9 for at_ns in run.sent_at_ns]),
+        send_lag_p50_s=quantile(run.lags_s, 0.5),
+        send_lag_p99_s=p99_s,
+        send_lag_max_s=max(run.lags_s, default=None),
+        loop_stall_p99_s=quantile(loop.stalls_s, 0.99),
+        loop_stall_max_s=max(loop.stalls_s, default=None),
+        started_at_ns=started_at_ns,
+        ended_at_ns=ended_at_ns,
+        clock=clock.source,
+        receive_lag_p50_s=quantile(receive_lags_s, 0.5),
+        receive_lag_p99_s=quantile(receive_lags_s, 0.99),
+        receive_lag_max_s=max(receive_lags_s, default=None),
+        stamps_dropped=clock.dropped,
+        retried=loop.retried,
+        caveats=(*_caveats(p99_s, slo), *_sent_again(loop.retried)),
+    )
 
 
 class _Pressed:
-    """Whether Ctrl-C was pressed, and what is to be done about it once something can be."""
+    """Whether Ctrl-C was pressed."""
 
-    def __init__(self) -> None:
-        self.seen = False
-        self.then: Callable[[], object] | None = None
-
-    def see(self) -> None:
-        self.seen = True
-        if self.then is not None:
-            self.then()
+    seen = False
 
 
 class _Run:
-    """One replay while it goes on."""
+    """What is kept of one replay: its counts, its lags, and the first error of the caller's own functions."""
 
-    def __init__(
-        self,
-        address: Address,
-        requests: list[tuple[PlannedRequest, bytes]],
-        sink: Sink,
-        timeout_s: float,
-        stop: Callable[[], bool] | None,
-    ) -> None:
-        self.requests = requests
-        self.started_at_ns = 0
-        self.ended_at_ns = 0
+    def __init__(self, sink: Sink, stop: Callable[[], bool] | None, pressed: _Pressed) -> None:
         self.lags_s: list[float] = []
         self.sent_at_ns: list[int] = []
-        self.stalls_s: list[float] = []
         self.recorded = 0
         self.failures = 0
-        self.partial = False
-        self._address = address
+        self.fault: BaseException | None = None
+        self.halt: Callable[[], None] = lambda: None
         self._sink = sink
-        self._timeout_s = timeout_s
         self._stop = stop
-        self._stopping = asyncio.Event()
-        self._fault: BaseException | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._flying: set[Exchange] = set()
+        self._pressed = pressed
 
-    async def play(self, pressed: _Pressed) -> None:
-        """Sends everything and returns when every request has ended."""
-        loop = asyncio.get_running_loop()
-        pressed.then = lambda: loop.call_soon_threadsafe(self._halt)
-        if pressed.seen:
-            self._halt()
-        self.started_at_ns = monotonic_ns() + round(_CONNECT_AHEAD_S * 1e9)
-        heart = asyncio.create_task(self._beat())
-        await self._dispatch()
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-        heart.cancel()
-        await asyncio.wait([heart])
-        pressed.then = None
-        self.ended_at_ns = monotonic_ns()
-        if self._fault is not None:
-            raise self._fault
-
-    async def _dispatch(self) -> None:
-        for request, wire in self.requests:
-            due_at_ns = self.started_at_ns + round(request.due_s * 1e9)
-            if await self._stopped_before(due_at_ns - round(_CONNECT_AHEAD_S * 1e9)):
-                self.partial = True
-                return
-            task = asyncio.create_task(self._guarded(request, wire, due_at_ns))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def _guarded(self, request: PlannedRequest, wire: bytes, due_at_ns: int) -> None:
-        try:
-            await self._one(request, wire, due_at_ns)
-        except BaseException as error:  # noqa: BLE001 - kept, and raised by play() when the others have ended
-            self._fault = self._fault or error
-            self._halt()
-
-    async def _one(self, request: PlannedRequest, wire: bytes, due_at_ns: int) -> None:
-        exchange = await self._connect(quiet=True)
-        if not await self._stopped_before(due_at_ns) and (exchange is None or not exchange.usable):
-            try:
-                exchange = await self._connect()
-            except (OSError, TimeoutError) as error:
-                self._note(refused(request, due_at_ns, _reason(error)))
-                return
-        if exchange is None or self._stopping.is_set():
-            self._leave(exchange)
-            return
-        exchange.send(wire)
-        stopped, reason = await self._watch(exchange)
-        self._note(record_of(exchange, request, due_at_ns, stopped, stop_reason=reason))
-
-    def _leave(self, exchange: Exchange | None) -> None:
-        self.partial = True
-        if exchange is not None:
-            exchange.abandon()
-
-    async def _connect(self, *, quiet: bool = False) -> Exchange | None:
-        """A connection; when quiet, None where there is none to be had yet."""
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(_CONNECT_AHEAD_S if quiet else self._timeout_s):
-                _, exchange = await loop.create_connection(Exchange, self._address.host, self._address.port)
-        except (OSError, TimeoutError):
-            if quiet:
-                return None
-            raise
-        return exchange
-
-    async def _watch(self, exchange: Exchange) -> tuple[Outcome | None, str]:
-        """Waits for the end of an exchange; says so when it is we who end it."""
-        self._flying.add(exchange)
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                await exchange.ended.wait()
-        except TimeoutError:
-            exchange.abandon()
-            return Outcome.TIMEOUT, f"no end of the answer within {self._timeout_s:g} s"
-        finally:
-            self._flying.discard(exchange)
-        if exchange.abandoned:
-            self.partial = True
-            return Outcome.CANCELLED, "the run was stopped"
-        return None, ""
-
-    def _halt(self) -> None:
-        """Sends nothing more and ends what is in flight."""
-        self._stopping.set()
-        for exchange in list(self._flying):
-            exchange.abandon()
-
-    async def _stopped_before(self, at_ns: int) -> bool:
-        """Waits until a moment, to the millisecond that epoll can tell; whether the run was stopped meanwhile.
-
-        Nothing spins for the last millisecond: that time would be taken from an engine on the same machine.
-        """
-        wait_s = (at_ns - monotonic_ns()) / 1e9
-        if wait_s > 0 and not self._stopping.is_set():
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._stopping.wait()
-            except TimeoutError:
-                pass
-        return self._stopping.is_set()
-
-    async def _beat(self) -> None:
-        """Asks whether to stop, and measures how late this loop's own timer wakes."""
-        while True:
-            due_at_ns = monotonic_ns() + round(_HEARTBEAT_S * 1e9)
-            await asyncio.sleep(_HEARTBEAT_S)
-            self.stalls_s.append(max(0, monotonic_ns() - due_at_ns) / 1e9)
-            try:
-                if self._stop is not None and not self._stopping.is_set() and self._stop():
-                    self._halt()
-            except Exception as error:  # noqa: BLE001 - the caller's; kept, and raised by play()
-                self._fault = self._fault or error
-                self._halt()
-
-    def _note(self, record: Record) -> None:
+    def note(self, record: Record) -> None:
+        """Counts a record and hands it over; an error of the sink is kept, and ends the run."""
         self.recorded += 1
         self.failures += not record.ok
         lag_s = send_lag_s(record)
         if lag_s is not None and record.sent_at_ns is not None:
             self.lags_s.append(lag_s)
             self.sent_at_ns.append(record.sent_at_ns)
-        if self._fault is None:
-            self._sink(record)
+        if self.fault is None:
+            with self._kept():
+                self._sink(record)
+
+    def pulse(self) -> None:
+        """Ends the run when that is wished; an error of `stop` is kept, and ends it too."""
+        with self._kept():
+            if self._pressed.seen or (self._stop is not None and self.fault is None and self._stop()):
+                self.halt()
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:  # noqa: BLE001 - the caller's; kept, and raised when what is in flight has ended
+            self.fault = self.fault or error
+            self.halt()
 
 
 @contextmanager
@@ -244,7 +158,7 @@ def _ctrl_c() -> Iterator[_Pressed]:
 
     def stop(_signal: int, _frame: object) -> None:
         signal.signal(signal.SIGINT, before)
-        pressed.see()
+        pressed.seen = True
 
     signal.signal(signal.SIGINT, stop)
     try:
@@ -270,36 +184,10 @@ def _collector_off() -> Iterator[None]:
             gc.enable()
 
 
-def _reason(error: OSError | TimeoutError) -> str:
-    if isinstance(error, TimeoutError):
-        return "no connection in time"
-    return os.strerror(error.errno) if error.errno else str(error)
-
-
 def _rate_rps(times_s: Sequence[float]) -> float | None:
     """Gaps per second between the first and the last of some moments; None where that says nothing."""
     span_s = max(times_s) - min(times_s) if times_s else 0.0
     return (len(times_s) - 1) / span_s if span_s > 0 else None
-
-
-def _report(run: _Run, slo: Slo | None) -> ReplayReport:
-    p99_s = quantile(run.lags_s, 0.99)
-    return ReplayReport(
-        planned=len(run.requests),
-        requests=run.recorded,
-        failures=run.failures,
-        partial=run.partial,
-        offered_rps=_rate_rps([request.due_s for request, _ in run.requests]),
-        achieved_rps=_rate_rps([at_ns / 1e9 for at_ns in run.sent_at_ns]),
-        send_lag_p50_s=quantile(run.lags_s, 0.5),
-        send_lag_p99_s=p99_s,
-        send_lag_max_s=max(run.lags_s, default=None),
-        loop_stall_p99_s=quantile(run.stalls_s, 0.99),
-        loop_stall_max_s=max(run.stalls_s, default=None),
-        started_at_ns=run.started_at_ns,
-        ended_at_ns=run.ended_at_ns,
-        caveats=_caveats(p99_s, slo),
-    )
 
 
 def _caveats(p99_s: float | None, slo: Slo | None) -> tuple[Caveat, ...]:
@@ -310,3 +198,10 @@ def _caveats(p99_s: float | None, slo: Slo | None) -> tuple[Caveat, ...]:
         f"{slo.ttft_s * 1000:g} ms allowed to the first token"
     )
     return (Caveat(code="client_bound", text=text),)
+
+
+def _sent_again(retried: int) -> tuple[Caveat, ...]:
+    if not retried:
+        return ()
+    text = f"{plural(retried, 'request')} went out on a kept connection that the server had closed, and were sent again"
+    return (Caveat(code="sent_again", text=text),)

@@ -1,0 +1,94 @@
+"""When bytes arrived: the kernel's time stamp on the monotonic clock, or the reader's own where there is none."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from array import array
+from time import monotonic_ns, time_ns
+from typing import Literal
+
+_SO_TIMESTAMPNS = 35
+"""Linux, asm-generic/socket.h; Python 3.11 has no name for it. The message with the stamp has the same number."""
+
+_TIMESPEC = struct.Struct("@ll")
+ANCILLARY_BYTES = socket.CMSG_SPACE(_TIMESPEC.size)
+"""Room that one stamp needs in recvmsg."""
+
+_JITTER_NS = 50_000
+_DISTRUST_NS = 100_000_000
+"""How long stamps are not believed after the wall clock stepped: what arrived before is read by then."""
+
+Ancillary = list[tuple[int, int, bytes]]
+
+
+class ArrivalClock:
+    """Turns the kernel's receive stamps, which are of the wall clock, into monotonic ones.
+
+    Between the two clocks lies an offset that changes only when the wall clock is set: Linux slews both alike. It is
+    looked at once a turn of the loop. A stamp is believed when it lies between what came before on its connection and
+    now; others are dropped and counted, and the reader's time stands in for them.
+
+    `lags_ns` has, for each stamp believed, how much later the reader was. `dropped` and `unstamped` count the reads
+    with a stamp that was not believed and without any. With `kernel` false no stamps are asked for.
+    """
+
+    def __init__(self, *, kernel: bool = True) -> None:
+        self.lags_ns: array[int] = array("q")
+        self.dropped = 0
+        self.unstamped = 0
+        self._kernel = kernel
+        self._offset_ns = _offset_ns()
+        self._trusted_from_ns = 0
+
+    @property
+    def source(self) -> Literal["kernel", "user"]:
+        """Whose stamps most reads have."""
+        return "kernel" if len(self.lags_ns) > self.dropped + self.unstamped else "user"
+
+    def ask_for_stamps(self, connection: socket.socket) -> None:
+        """Has the kernel stamp what arrives on a TCP connection; where it cannot, the reader's time is used."""
+        if not self._kernel:
+            return
+        try:
+            connection.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        except OSError:
+            return
+
+    def look(self) -> None:
+        """Notices that the wall clock was set."""
+        if abs(time_ns() - monotonic_ns() - self._offset_ns) <= _JITTER_NS:
+            return
+        found_ns = _offset_ns()  # or this process was interrupted between the two readings: then they agree again
+        if abs(found_ns - self._offset_ns) > _JITTER_NS:
+            self._offset_ns = found_ns
+            self._trusted_from_ns = monotonic_ns() + _DISTRUST_NS
+
+    def arrival_ns(self, stamps: Ancillary, read_at_ns: int, not_before_ns: int) -> int:
+        """When the bytes of one read arrived, in monotonic nanoseconds; never after it was read.
+
+        Of several segments in one read the kernel gives the stamp of the last.
+        """
+        if not stamps:
+            self.unstamped += 1
+            return read_at_ns
+        level, kind, packed = stamps[0]
+        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(packed) == _TIMESPEC.size:
+            seconds, nanoseconds = _TIMESPEC.unpack(packed)
+            arrived_at_ns: int = seconds * 1_000_000_000 + nanoseconds - self._offset_ns
+            if not_before_ns <= arrived_at_ns <= read_at_ns and read_at_ns >= self._trusted_from_ns:
+                self.lags_ns.append(read_at_ns - arrived_at_ns)
+                return arrived_at_ns
+        self.dropped += 1
+        return read_at_ns
+
+
+def _offset_ns() -> int:
+    """Wall clock - monotonic clock, from the one of several readings that took the shortest."""
+    readings = []
+    for _ in range(7):
+        before_ns = monotonic_ns()
+        wall_ns = time_ns()
+        after_ns = monotonic_ns()
+        readings.append((after_ns - before_ns, wall_ns - (before_ns + after_ns) // 2))
+    return min(readings)[1]
