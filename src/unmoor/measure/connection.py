@@ -13,11 +13,12 @@ from unmoor.measure.load import PlannedRequest
 
 
 class Due:
-    """A request with its bytes and the moment it is due; `again` when a stale connection had lost it."""
+    """A request with its place, its bytes and the moment it is due; `again` when a stale connection had lost it."""
 
-    __slots__ = ("again", "at_ns", "request", "wire")
+    __slots__ = ("again", "at_ns", "place", "request", "wire")
 
-    def __init__(self, request: PlannedRequest, wire: bytes, at_ns: int, *, again: bool = False) -> None:
+    def __init__(self, place: int, request: PlannedRequest, wire: bytes, at_ns: int, *, again: bool = False) -> None:
+        self.place = place
         self.request = request
         self.wire = wire
         self.at_ns = at_ns

@@ -29,16 +29,39 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int
     ignore_eos: bool = False
     seed: int | None = None
+    session: str | None = None
+
+
+class Pacing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request waits for, beside its own time.
+
+    With `concurrency` (a closed loop) so many users ask at a time, one session after the other, whatever the requests'
+    own times. With `wait_for_turns` (an open loop) a session's turn waits for the answer to the one before it. Between
+    an answer and what waited for it lie `think_s`. Nothing is sent from `until_s` on.
+    """
+
+    concurrency: int | None = None
+    wait_for_turns: bool = False
+    think_s: float = 0.0
+    until_s: float | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the end of one request is what another waits for."""
+        return self.concurrency is not None or self.wait_for_turns
 
 
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     """How a replay went, as a client: the engine's figures are in the records.
 
-    `requests` were recorded out of `planned`; `partial` means that it was stopped, and is
-    always so when they are fewer. `failures` are those
-    recorded that did not end well, cancelled ones included.
-    `offered_rps` is the rate of the schedule and `achieved_rps` that of the sending, each as gaps per second between
-    the first and the last request; None under two requests or when all fall on one moment.
+    `requests` were recorded out of `planned`; `partial` means that it was stopped, and is always so when they are
+    fewer. `ended_by` says what ended the sending: "all" were sent, the time was over ("duration"), there were "enough",
+    or it was "stopped"; but for the last, `planned` are those that were due by then. Stores of before know
+    None. `failures` are those recorded that
+    did not end well, cancelled ones included.
+    `offered_rps` is the rate at which requests were due and `achieved_rps` that of the sending, each as gaps per second
+    between the first and the last request; None under two requests or when all fall on one moment. A closed loop offers
+    no rate.
     Send lag is sent - scheduled; loop stall is how late the client's own timer woke, the bound of what a time stamp
     of the client's can be late by. All in seconds; None when nothing was sent.
     `clock` "kernel": times of arrival are the kernel's, and receive lag is how much later the client read. "user": they
@@ -64,6 +87,7 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     receive_lag_p50_s: float | None = None
     receive_lag_p99_s: float | None = None
     receive_lag_max_s: float | None = None
+    ended_by: Literal["all", "duration", "enough", "stopped"] | None = None
     stamps_dropped: int = 0
     retried: int = 0
     caveats: tuple[Caveat, ...] = ()

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic_ns
+from typing import Literal
 
 from unmoor.core.evidence import Caveat
 from unmoor.core.plural import plural
@@ -16,10 +17,10 @@ from unmoor.core.slo import Slo
 from unmoor.core.stats import quantile
 from unmoor.measure.address import address_of, request_bytes
 from unmoor.measure.arrival_clock import ArrivalClock
-from unmoor.measure.load import PlannedRequest, ReplayReport, Target
+from unmoor.measure.load import Pacing, PlannedRequest, ReplayReport, Target
 from unmoor.measure.wire_loop import CONNECT_AHEAD_NS, WireLoop
 
-__all__ = ["PlannedRequest", "ReplayReport", "Target", "replay"]
+__all__ = ["Pacing", "PlannedRequest", "ReplayReport", "Target", "replay"]
 
 Sink = Callable[[Record], None]
 
@@ -34,20 +35,23 @@ def replay(
     sink: Sink,
     timeout_s: float,
     stop: Callable[[], bool] | None = None,
+    enough: Callable[[], bool] | None = None,
     slo: Slo | None = None,
+    pacing: Pacing = Pacing(),  # noqa: B008 - frozen
 ) -> ReplayReport:
     """Sends every request at its due time, hands each record to `sink` as it ends, and reports on the sending.
 
-    Open loop: a slow engine delays nothing that is sent. Connections are opened ahead of their due time, so that
-    connecting is in no latency, and used again after a whole answer unless the server says `Connection: close`. One
-    that was used before and ends within a second without a byte had been closed already: its request is sent once more
-    on a new one and counted as `retried`, so that it is late, not failed. A request has `timeout_s` from its sending,
-    when its first byte is handed over, to the end of its answer.
+    Open loop, unless `pacing` says otherwise: a slow engine delays nothing that is sent. Connections are opened ahead
+    of their due time, so that connecting is in no latency, and used again after a whole answer unless the server says
+    `Connection: close`. One that was used before and ends within a second without a byte had been closed already: its
+    request is sent once more on a new one and counted as `retried`, so that it is late, not failed. A request has
+    `timeout_s` from its sending, when its first byte is handed over, to the end of its answer.
     Times of arrival are the kernel's where it stamps what it receives (Linux), and do not depend on when this process
     was awake. Answers are understood after their end, so a record comes within a fraction of a second of it.
     `stop` is asked about fifty times a second; when it says yes, or at Ctrl-C, what is in flight is recorded as
-    cancelled, the rest is never sent and the report is `partial`. A second Ctrl-C interrupts at once.
-    Where that happened there is the caveat "sent_again".
+    cancelled, the rest is never sent and the report is `partial`. A second Ctrl-C interrupts at once. `enough` is asked
+    as often; when it says yes nothing more is sent, and what is in flight comes to its end.
+    Where a request was sent once more there is the caveat "sent_again".
     With an `slo` that bounds the time to first token, a p99 send lag above 5 % of the bound gives the caveat
     "client_bound". An error that `sink` raises ends the replay and is raised here.
 
@@ -57,10 +61,10 @@ def replay(
     requests = sorted(planned, key=lambda request: request.due_s)
     wires = [request_bytes(target, address, request) for request in requests]
     with _ctrl_c() as pressed:
-        run, clock = _Run(sink, stop, pressed), ArrivalClock()
+        run, clock = _Run(sink, stop, enough, pressed), ArrivalClock()
         pairs = list(zip(requests, wires, strict=True))
-        loop = WireLoop(address, pairs, note=run.note, pulse=run.pulse, clock=clock, timeout_s=timeout_s)
-        run.halt = loop.halt
+        loop = WireLoop(address, pairs, note=run.note, pulse=run.pulse, clock=clock, timeout_s=timeout_s, pacing=pacing)
+        run.halt, run.finish = loop.halt, loop.finish
         with _collector_off():
             if pressed.seen:
                 loop.halt()
@@ -74,11 +78,12 @@ def replay(
     p99_s = quantile(run.lags_s, 0.99)
     receive_lags_s = [lag_ns / 1e9 for lag_ns in clock.lags_ns] if clock.source == "kernel" else []
     return ReplayReport(
-        planned=len(requests),
+        planned=len(requests) if partial else loop.launched,
         requests=run.recorded,
         failures=run.failures,
         partial=partial,
-        offered_rps=_rate_rps([request.due_s for request in requests]),
+        ended_by=_ended_by(partial=partial, enough=run.had_enough, all_sent=loop.launched == len(requests)),
+        offered_rps=None if pacing.concurrency else _rate_rps([at_ns / 1e9 for at_ns in run.due_at_ns]),
         achieved_rps=_rate_rps([at_ns / 1e9 for at_ns in run.sent_at_ns]),
         send_lag_p50_s=quantile(run.lags_s, 0.5),
         send_lag_p99_s=p99_s,
@@ -106,21 +111,28 @@ class _Pressed:
 class _Run:
     """What is kept of one replay: its counts, its lags, and the first error of the caller's own functions."""
 
-    def __init__(self, sink: Sink, stop: Callable[[], bool] | None, pressed: _Pressed) -> None:
+    def __init__(
+        self, sink: Sink, stop: Callable[[], bool] | None, enough: Callable[[], bool] | None, pressed: _Pressed
+    ) -> None:
+        self.due_at_ns: list[int] = []
         self.lags_s: list[float] = []
         self.sent_at_ns: list[int] = []
         self.recorded = 0
         self.failures = 0
         self.fault: BaseException | None = None
+        self.had_enough = False
         self.halt: Callable[[], None] = lambda: None
+        self.finish: Callable[[], None] = lambda: None
         self._sink = sink
         self._stop = stop
+        self._enough = enough
         self._pressed = pressed
 
     def note(self, record: Record) -> None:
         """Counts a record and hands it over; an error of the sink is kept, and ends the run."""
         self.recorded += 1
         self.failures += not record.ok
+        self.due_at_ns.append(record.scheduled_at_ns)
         lag_s = send_lag_s(record)
         if lag_s is not None and record.sent_at_ns is not None:
             self.lags_s.append(lag_s)
@@ -134,6 +146,9 @@ class _Run:
         with self._kept():
             if self._pressed.seen or (self._stop is not None and self.fault is None and self._stop()):
                 self.halt()
+            elif self._enough is not None and not self.had_enough and self.fault is None and self._enough():
+                self.had_enough = True
+                self.finish()
 
     @contextmanager
     def _kept(self) -> Iterator[None]:
@@ -188,6 +203,14 @@ def _rate_rps(times_s: Sequence[float]) -> float | None:
     """Gaps per second between the first and the last of some moments; None where that says nothing."""
     span_s = max(times_s) - min(times_s) if times_s else 0.0
     return (len(times_s) - 1) / span_s if span_s > 0 else None
+
+
+def _ended_by(*, partial: bool, enough: bool, all_sent: bool) -> Literal["all", "duration", "enough", "stopped"]:
+    if partial:
+        return "stopped"
+    if all_sent:
+        return "all"
+    return "enough" if enough else "duration"
 
 
 def _caveats(p99_s: float | None, slo: Slo | None) -> tuple[Caveat, ...]:

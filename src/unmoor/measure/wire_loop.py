@@ -13,7 +13,9 @@ from unmoor.measure.address import Address
 from unmoor.measure.arrival_clock import ANCILLARY_BYTES, ArrivalClock
 from unmoor.measure.connection import Connection, Due
 from unmoor.measure.exchange import Exchange, record_of, refused
-from unmoor.measure.load import PlannedRequest
+from unmoor.measure.load import Pacing, PlannedRequest
+from unmoor.measure.pace import Pace
+from unmoor.measure.readiness import READABLE, WRITABLE, Readiness, readiness
 
 CONNECT_AHEAD_NS = 250_000_000
 _HEARTBEAT_NS = 20_000_000
@@ -55,6 +57,8 @@ class WireLoop:
         pulse: Callable[[], None],
         clock: ArrivalClock,
         timeout_s: float,
+        pacing: Pacing = Pacing(),  # noqa: B008 - frozen
+        watch: Callable[[], Readiness] = readiness,
     ) -> None:
         self.stalls_s: list[float] = []
         self.retried = 0
@@ -66,15 +70,15 @@ class WireLoop:
         self._pulse = pulse
         self._timeout_ns = round(timeout_s * 1e9)
         self._timeout_reason = f"no end of the answer within {timeout_s:g} s"
-        self._due_at_ns: list[int] = []
-        self._prepared = 0  # requests for which there is, or was, a connection ahead of their time
-        self._launched = 0
+        self._pacing = pacing
+        self._pace = Pace((), pacing, started_at_ns=0)
+        self._prepared = 0  # of those that wait for no other, so many have, or had, a connection ahead of their time
         self._in_flight = 0  # launched, and neither ended nor given up
         self._halted = False
         self._heartbeat_at_ns = 0
         self._next_ns = 0
         self._look_at_ns = 0
-        self._epoll = select.epoll()
+        self._epoll = watch()
         self._connections: dict[int, Connection] = {}
         self._idle: dict[Connection, None] = {}  # the last used first: the others may time out
         self._opening = 0  # connections that nothing is due on yet
@@ -84,23 +88,32 @@ class WireLoop:
 
     def run(self, started_at_ns: int) -> None:
         """Sends everything and returns when every request has ended."""
-        self._due_at_ns = [started_at_ns + round(request.due_s * 1e9) for request, _ in self._requests]
+        planned = [request for request, _ in self._requests]
+        self._pace = Pace(planned, self._pacing, started_at_ns=started_at_ns)
+        if self._halted:
+            self.halt()
         self._heartbeat_at_ns = monotonic_ns() + _HEARTBEAT_NS
         try:
-            while self._launched < len(self._requests) or self._in_flight or self._to_record:
+            while self._in_flight or self._to_record or self._pace.next_at_ns() is not None:
                 self._turn()
         finally:
             for connection in list(self._connections.values()):
                 self._drop(connection)
             self._epoll.close()
 
+    @property
+    def launched(self) -> int:
+        """How many requests were due so far."""
+        return self._pace.taken
+
+    def finish(self) -> None:
+        """Sends nothing more; what is in flight goes on to its end."""
+        self._pace.end()
+
     def halt(self) -> None:
-        """Sends nothing more and ends what is in flight."""
-        if self._halted:
-            return
+        """Sends nothing more and ends what is in flight. Before `run` it means that nothing is sent at all."""
         self._halted = True
-        self.partial = self.partial or self._launched < len(self._requests)
-        self._launched = self._prepared = len(self._requests)
+        self.partial = self._pace.end() or self.partial
         for connection in list(self._connections.values()):
             if connection.exchange is not None:
                 self._give_up(connection, Outcome.CANCELLED, "the run was stopped")
@@ -142,8 +155,9 @@ class WireLoop:
         return self._epoll.poll(0, _EVENTS)
 
     def _wait_briefly(self, wait_s: float) -> None:
-        if self._epoll.fileno() < _SELECTABLE:
-            select.select([self._epoll], [], [], wait_s)
+        descriptor = self._epoll.fileno()
+        if 0 <= descriptor < _SELECTABLE:
+            select.select([descriptor], [], [], wait_s)
         else:
             time.sleep(wait_s)
 
@@ -151,9 +165,9 @@ class WireLoop:
         if not connection.connected:
             self._stands(connection)
             return
-        if kinds & select.EPOLLOUT and connection.write_on():
-            self._epoll.modify(connection.socket, select.EPOLLIN)
-        if kinds & ~select.EPOLLOUT:
+        if kinds & WRITABLE and connection.write_on():
+            self._epoll.modify(connection.socket, READABLE)
+        if kinds & ~WRITABLE:
             self._receive(connection)
 
     def _receive(self, connection: Connection) -> None:
@@ -171,8 +185,15 @@ class WireLoop:
             return
         arrived_at_ns = self._clock.arrival_ns(stamps, read_at_ns, exchange.last_byte_at_ns)
         if exchange.take(arrived_at_ns, data) and not connection.queued:
+            self._may_be_over(connection, read_at_ns)
+
+    def _may_be_over(self, connection: Connection, now_ns: int) -> None:
+        """Has an answer looked at: in a quiet moment, but at once where another request may wait for its end."""
+        if self._pacing.waits:
+            self._settle(connection)
+        else:
             connection.queued = True
-            self._to_settle.append((read_at_ns, connection))
+            self._to_settle.append((now_ns, connection))
 
     def _lose(self, connection: Connection, *, clean: bool) -> None:
         """The server closed or broke a connection, or spoke on it unasked."""
@@ -180,7 +201,7 @@ class WireLoop:
         self._drop(connection)
         now_ns = monotonic_ns()
         if due is None or exchange is None:
-            if connection.served and self._spare < self._prepared - self._launched:
+            if connection.served and self._spare < self._prepared - self._pace.fixed_taken:
                 self._open(None)  # one that the server kept and then tired of; what it never kept is not tried for ever
             return
         if exchange.first_byte_at_ns is None and not due.again and self._was_stale(connection, exchange, now_ns):
@@ -188,10 +209,10 @@ class WireLoop:
             exchange.abandon(now_ns)
             connection.exchange = connection.due = None
             connection.turn += 1
-            self._open(Due(due.request, due.wire, due.at_ns, again=True))
+            self._open(Due(due.place, due.request, due.wire, due.at_ns, again=True))
             return
         exchange.lost(now_ns, clean=clean)
-        self._to_settle.append((now_ns, connection))
+        self._may_be_over(connection, now_ns)
 
     @staticmethod
     def _was_stale(connection: Connection, exchange: Exchange, now_ns: int) -> bool:
@@ -201,20 +222,26 @@ class WireLoop:
 
     def _next_at_ns(self) -> int:
         next_ns = self._heartbeat_at_ns
-        if self._launched < len(self._due_at_ns):
-            next_ns = min(next_ns, self._due_at_ns[self._launched])
-            if self._prepared < len(self._due_at_ns):
-                next_ns = min(next_ns, self._due_at_ns[self._prepared] - CONNECT_AHEAD_NS)
+        due_ns = self._pace.next_at_ns()
+        if due_ns is not None:
+            next_ns = min(next_ns, due_ns)
+        fixed_ns = self._pace.fixed_at_ns(self._prepared)
+        if fixed_ns is not None:
+            next_ns = min(next_ns, fixed_ns - CONNECT_AHEAD_NS)
         return min(next_ns, self._deadlines[0][0]) if self._deadlines else next_ns
 
     def _keep_time(self, now_ns: int) -> None:
-        last = min(len(self._due_at_ns), self._launched + _BURST)
-        while self._launched < last and self._due_at_ns[self._launched] <= now_ns:
+        for _ in range(_BURST):
+            due_ns = self._pace.next_at_ns()
+            if due_ns is None or due_ns > now_ns:
+                break
             self._launch()
-        last = min(len(self._due_at_ns), self._prepared + _BURST)
-        while self._prepared < last and self._due_at_ns[self._prepared] - CONNECT_AHEAD_NS <= now_ns:
+        for _ in range(_BURST):
+            fixed_ns = self._pace.fixed_at_ns(self._prepared)
+            if fixed_ns is None or fixed_ns - CONNECT_AHEAD_NS > now_ns:
+                break
             self._prepared += 1
-            if self._spare < self._prepared - self._launched:
+            if self._spare < self._prepared - self._pace.fixed_taken:
                 self._open(None)
         while self._deadlines and self._deadlines[0][0] <= now_ns:
             _, connection, turn = self._deadlines.popleft()
@@ -228,10 +255,10 @@ class WireLoop:
         return len(self._idle) + self._opening
 
     def _launch(self) -> None:
-        request, wire = self._requests[self._launched]
-        due = Due(request, wire, self._due_at_ns[self._launched])
-        self._launched += 1
-        self._prepared = max(self._prepared, self._launched)
+        at_ns, place = self._pace.take()
+        request, wire = self._requests[place]
+        due = Due(place, request, wire, at_ns)
+        self._prepared = max(self._prepared, self._pace.fixed_taken)
         self._in_flight += 1
         if self._idle:
             self._send(self._idle.popitem()[0], due)
@@ -246,7 +273,7 @@ class WireLoop:
             self._refuse(due, error.strerror or str(error))
             return
         self._connections[connection.socket.fileno()] = connection
-        self._epoll.register(connection.socket, select.EPOLLOUT)
+        self._epoll.register(connection.socket, WRITABLE)
         if due is None:
             self._opening += 1
         else:
@@ -260,7 +287,7 @@ class WireLoop:
             self._refuse(due, failure)
             return
         connection.connected = True
-        self._epoll.modify(connection.socket, select.EPOLLIN)
+        self._epoll.modify(connection.socket, READABLE)
         if connection.due is not None:
             self._send(connection, connection.due)
         else:
@@ -271,6 +298,7 @@ class WireLoop:
         if due is not None:
             now_ns = monotonic_ns()
             self._in_flight -= 1
+            self._pace.ended(due.place, now_ns)
             self._to_record.append((now_ns, lambda: refused(due.request, due.at_ns, now_ns, reason)))
 
     def _send(self, connection: Connection, due: Due) -> None:
@@ -280,7 +308,7 @@ class WireLoop:
         connection.exchange = Exchange(sent_at_ns)
         connection.write(due.wire)
         if connection.unsent is not None:
-            self._epoll.modify(connection.socket, select.EPOLLIN | select.EPOLLOUT)
+            self._epoll.modify(connection.socket, READABLE | WRITABLE)
         self._deadlines.append((sent_at_ns + self._timeout_ns, connection, connection.turn))
 
     def _time_out(self, connection: Connection) -> None:
@@ -300,13 +328,12 @@ class WireLoop:
             self._deadlines.popleft()
         if now_ns >= self._look_at_ns:
             self._look_at_ns = now_ns + _QUIET_NS
-            for connection in self._connections.values():
+            for connection in list(self._connections.values()):
                 exchange = connection.exchange
                 if exchange is None or connection.queued or now_ns - exchange.last_byte_at_ns < _QUIET_NS:
                     continue
                 if exchange.unsettled:
-                    connection.queued = True
-                    self._to_settle.append((now_ns, connection))
+                    self._may_be_over(connection, now_ns)
 
     # What has ended
 
@@ -321,7 +348,8 @@ class WireLoop:
                 self._note(self._to_record.popleft()[1]())
 
     def _due_soon(self, now_ns: int) -> bool:
-        return self._launched < len(self._due_at_ns) and self._due_at_ns[self._launched] - now_ns < _MS
+        due_ns = self._pace.next_at_ns()
+        return due_ns is not None and due_ns - now_ns < _MS
 
     def _settle(self, connection: Connection) -> None:
         connection.queued = False
@@ -351,6 +379,7 @@ class WireLoop:
         connection.exchange = connection.due = None
         connection.turn += 1
         self._in_flight -= 1
+        self._pace.ended(due.place, exchange.closed_at_ns or monotonic_ns())
         self._to_record.append(
             (monotonic_ns(), lambda: record_of(exchange, due.request, due.at_ns, stopped, stop_reason=reason))
         )
