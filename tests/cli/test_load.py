@@ -113,11 +113,15 @@ def test_a_full_disk_ends_the_load_and_what_was_measured_is_told(tmp_path: Path)
 
     with FakeEngine(QUICK) as engine:
         done = load(engine.url, "--rate", 50, "--requests", 60, "--records", out, "--json", preexec_fn=few_bytes)
-    assert done.returncode == 130, done.stderr
+    assert done.returncode == 1
+    assert "not every record could be kept" in done.stderr
+    assert "hint:" in done.stderr
     found = json.loads(done.stdout)
     assert found["partial"] is True
     assert 0 < found["requests"] < 60
     assert "records_lost" in [caveat["code"] for caveat in found["caveats"]]
+    kept = [json.loads(line) for line in out.read_text().splitlines()]
+    assert 0 < len(kept) < found["requests"]
 
 
 def test_ctrl_c_leaves_a_report_of_what_had_ended(tmp_path: Path) -> None:
@@ -162,6 +166,106 @@ def test_a_kill_leaves_whole_lines(tmp_path: Path) -> None:
     assert all(json.loads(line)["outcome"] == "ok" for line in out.read_text().splitlines())
 
 
+def test_a_load_that_did_not_begin_leaves_no_file(tmp_path: Path) -> None:
+    out = tmp_path / "records.jsonl"
+    with FakeEngine(Script(status=500)) as engine:
+        assert load(engine.url, "--records", out).returncode == 1
+    assert not out.exists()
+
+
+def test_a_client_that_was_too_late_makes_the_run_void() -> None:
+    with FakeEngine(QUICK) as engine:
+        done = load(engine.url, "--rate", 100, "--requests", 20, "--ttft-ms", 0.001, "--json")
+        text = load(engine.url, "--rate", 100, "--requests", 20, "--ttft-ms", 0.001)
+    assert done.returncode == text.returncode == 3
+    found = json.loads(done.stdout)
+    assert "client_bound" in [reason["code"] for reason in found["void"]]
+    assert "client_bound" not in [caveat["code"] for caveat in found["caveats"]]
+    assert "VOID: no figure above may be used" in text.stdout
+
+
+def test_users_wait_for_their_answers() -> None:
+    with FakeEngine(Script(ttft_s=0.05, gap_s=0.0)) as engine:
+        found = reported(engine.url, "--concurrency", 3, "--think", 0.01, "--requests", 30, "--output-tokens", 2)
+        text = load(engine.url, "--concurrency", 3, "--duration", 0.5, "--output-tokens", 2).stdout
+    assert found["pacing"] == {"concurrency": 3, "wait_for_turns": False, "think_s": 0.01, "until_s": None}
+    assert (found["offered_rps"], found["requests"], found["ended_by"]) == (None, 30, "all")
+    assert "closed_loop" in [caveat["code"] for caveat in found["caveats"]]  # type: ignore[attr-defined] # JSON
+    assert "by 3 users who each wait for the answer" in text
+    assert "the time was over" in text
+
+
+def test_a_logs_turns_wait_where_that_is_asked_and_what_is_not_asked_is_said(tmp_path: Path) -> None:
+    log, out = tmp_path / "log.jsonl", tmp_path / "records.jsonl"
+    lines: list[dict[str, object]] = [{"unmoor_traffic": 1, "overlap_block_tokens": None}]
+    lines += [
+        {"arrival_s": n / 100, "input_tokens": 40, "output_tokens": 3, "session": f"s{n % 2}", "schema": "x"}
+        for n in range(10)
+    ]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with FakeEngine(Script(ttft_s=0.05, gap_s=0.0)) as engine:
+        alone = reported(engine.url, "--traffic", log)
+        waited = reported(engine.url, "--traffic", log, "--turns-wait", "--records", out)
+    said = {caveat["code"]: caveat["text"] for caveat in alone["caveats"]}  # type: ignore[attr-defined] # JSON
+    assert "10 have a schema, 8 have an earlier turn" in said["not_asked_for"]
+    said = {caveat["code"]: caveat["text"] for caveat in waited["caveats"]}  # type: ignore[attr-defined] # JSON
+    assert "earlier turn" not in said["not_asked_for"]
+    kept = {(one := json.loads(line))["index"]: one for line in out.read_text().splitlines()}
+    for turn in range(2, 10):
+        assert kept[turn]["scheduled_at_ns"] >= kept[turn - 2]["closed_at_ns"]
+
+
+def test_a_ramp_sends_ever_faster_and_shows_what_that_did(tmp_path: Path) -> None:
+    out = tmp_path / "records.jsonl"
+    ramp = ("--rate", 10, "--ramp-to", 90, "--burstiness", 0, "--duration", 2)
+    with FakeEngine(QUICK) as engine:
+        found = reported(engine.url, *ramp, "--records", out)
+        text = load(engine.url, *ramp, "--ttft-ms", 5000).stdout
+    due = sorted(json.loads(line)["scheduled_at_ns"] for line in out.read_text().splitlines())
+    gaps = [later - earlier for earlier, later in pairwise(due)]
+    assert gaps == sorted(gaps, reverse=True)
+    assert 98 <= len(due) <= 102
+    assert (due[-1] - due[0]) / 1e9 == pytest.approx(2, abs=0.05)
+    rates = [one["offered_rps"] for one in found["slices"]]  # type: ignore[attr-defined] # JSON
+    assert rates[0] < 25
+    assert rates[-1] > 75
+    assert found["ended_by"] == "duration"
+    assert "Over time: the rate was not the same" in text
+
+
+def test_a_load_ends_when_it_is_sure_enough_and_says_when_it_is_not() -> None:
+    shape = ("--rate", 400, "--output-tokens", 2)
+    with FakeEngine(Script(ttft_s=0.05, gap_s=0.0)) as engine:
+        sure = reported(engine.url, *shape, "--until-ttft-p95", 60)
+        unsure = reported(engine.url, *shape, "--until-ttft-p95", 0.001, "--requests", 120)
+    assert sure["ended_by"] == "enough"
+    p95 = sure["metrics"]["ttft_s"]["p95"]  # type: ignore[index] # JSON
+    assert p95["high"] - p95["low"] <= 0.7 * p95["value"]  # a few answers came after it was sure
+    assert unsure["ended_by"] == "all"
+    assert "not_yet_sure" in [caveat["code"] for caveat in unsure["caveats"]]  # type: ignore[attr-defined] # JSON
+
+
+def test_warm_up_and_cool_down_are_sent_and_not_counted() -> None:
+    with FakeEngine(QUICK) as engine:
+        found = reported(
+            engine.url, "--rate", 50, "--burstiness", 0, "--requests", 51, "--warm-up", 0.2, "--cool-down", 0.3
+        )
+        assert len(engine.seen) == 52
+    window = found["window"]
+    assert (window["warm_up"], window["requests"], window["cool_down"]) == (10, 26, 15)  # type: ignore[index] # JSON
+
+
+def test_prompts_share_a_prefix_where_that_is_asked() -> None:
+    with FakeEngine(QUICK) as engine:
+        reported(
+            engine.url, "--rate", 100, "--requests", 30, "--shared-prefix-tokens", 50, "--prefix-groups", 2,
+            "--input-tokens", 100,
+        )  # fmt: skip
+        prompts = [json.loads(body)["messages"][0]["content"].split() for body in engine.seen[1:]]
+    assert len({tuple(prompt[:50]) for prompt in prompts}) == 2
+    assert len({tuple(prompt) for prompt in prompts}) == 30
+
+
 def nobody() -> str:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -174,12 +278,18 @@ def nobody() -> str:
         (("https://example.org",), 2, "the load has nowhere to go"),
         (("http://10.0.0.1:8000",), 2, "127.0.0.1, localhost or ::1"),
         (("NOBODY",), 1, "Connection refused"),
-        (("URL", "--rate", "0"), 2, "--rate: no such amount"),
-        (("URL", "--rate", "nan"), 2, "--rate: no such amount"),
+        (("URL", "--rate", "0"), 2, "'0' is no number from 0.001"),
+        (("URL", "--rate", "nan"), 2, "'nan' is no number"),
+        (("URL", "--warm-up", "-1"), 2, "'-1' is no number from 0"),
+        (("URL", "--concurrency", "4", "--rate", "2"), 2, "a rate and users who wait"),
+        (("URL", "--think", "2"), 2, "nobody who thinks"),
+        (("URL", "--ramp-to", "2"), 2, "a ramp from nowhere"),
+        (("URL", "--shared-prefix-tokens", "200"), 2, "leaves no room"),
+        (("URL", "--traffic", "LOG", "--prefix-groups", "2"), 2, "--prefix-groups beside --traffic"),
         (("URL", "--burstiness", "1e-9"), 2, "0, or a number from 0.01 to 100"),
-        (("URL", "--burstiness", "nan"), 2, "0, or a number from 0.01 to 100"),
-        (("URL", "--requests", "-3"), 2, "--requests: no such amount"),
-        (("URL", "--requests", "9000000"), 2, "too many requests"),
+        (("URL", "--burstiness", "nan"), 2, "'nan' is no number from 0"),
+        (("URL", "--requests", "-3"), 2, "-3 is not in the range"),
+        (("URL", "--requests", "9000000"), 2, "9000000 is not in the range"),
         (("URL", "--traffic", "LOG", "--input-tokens", "5"), 2, "--input-tokens beside --traffic"),
         (("URL", "--traffic", "LOG", "--requests", "1", "--rate", "3"), 2, "no time to stretch"),
         (("URL", "--traffic", "missing.jsonl"), 2, "nothing at this path"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from unmoor.core.evidence import Caveat
 from unmoor.core.record import Outcome, Record
 from unmoor.core.slo import Slo
-from unmoor.measure.load import ReplayReport
+from unmoor.measure.load import Pacing, ReplayReport
 from unmoor.measure.load_report import LoadReport, Sent, load_report
 
 S = 1_000_000_000
+ALONE = Pacing()
 
 
 def record(index: int, *, due_s: float, ttft_s: float = 0.1, tokens: int | None = 5, **changes: object) -> Record:
@@ -38,14 +40,18 @@ def failed(index: int, *, due_s: float) -> Record:
     return Record(index=index, outcome=Outcome.CUT, scheduled_at_ns=due, sent_at_ns=due, closed_at_ns=due + S)
 
 
-def report(*records: Record, slo: Slo | None = None, warm_up_s: float = 0.0, **replayed: object) -> LoadReport:
+def report(
+    *records: Record, slo: Slo | None = None, warm_up_s: float = 0.0, pacing: Pacing = ALONE, **replayed: object
+) -> LoadReport:
     told: dict[str, object] = {
         "planned": len(records), "requests": len(records), "failures": 0, "partial": False, "offered_rps": 1.0,
         "achieved_rps": 1.0, "send_lag_p50_s": 0.01, "send_lag_p99_s": 0.01, "send_lag_max_s": 0.01,
         "loop_stall_p99_s": 0.0, "loop_stall_max_s": 0.0, "started_at_ns": 0, "ended_at_ns": 0,
     }  # fmt: skip
     lengths = {one.index: 20 for one in records}
-    sent = Sent(target="t", model="m", endpoint="chat", input_tokens=lengths, slo=slo, warm_up_s=warm_up_s)
+    sent = Sent(
+        target="t", model="m", endpoint="chat", input_tokens=lengths, slo=slo, warm_up_s=warm_up_s, pacing=pacing
+    )
     return load_report(sent, records, ReplayReport(**{**told, **replayed}))  # type: ignore[arg-type] # a table
 
 
@@ -100,8 +106,9 @@ def test_what_nobody_counted_is_not_known_and_not_nought() -> None:
 def test_a_run_whose_client_was_late_or_off_its_rate_is_void() -> None:
     records = [record(at, due_s=at) for at in range(25)]
     assert report(*records, slo=Slo(ttft_s=0.5)).void == ()
-    late = report(*records, slo=Slo(ttft_s=0.1), send_lag_p99_s=0.006)
-    assert [one.code for one in late.void] == ["client_late"]
+    late = report(*records, slo=Slo(ttft_s=0.1), caveats=(Caveat(code="client_bound", text="late"),))
+    assert [one.code for one in late.void] == ["client_bound"]
+    assert "client_bound" not in codes(late)
     slow = report(*records, offered_rps=100.0, achieved_rps=98.0)
     assert [one.code for one in slow.void] == ["rate_missed"]
     assert report(*records, offered_rps=100.0, achieved_rps=99.5).void == ()
@@ -118,6 +125,29 @@ def test_doubts_travel_with_the_figures() -> None:
     assert many.metrics.ttft_s.p95 is not None
     assert many.metrics.ttft_s.p95.high is not None
     assert "tokens_share_chunks" in codes(report(record(0, due_s=0, tokens=9)))
+
+
+def test_a_queue_that_builds_up_is_unsteady_and_chance_is_not() -> None:
+    steady = [record(at, due_s=at, ttft_s=0.1 + 0.05 * (at % 3)) for at in range(60)]
+    growing = [record(at, due_s=at, ttft_s=0.1 + 0.01 * at) for at in range(60)]
+    assert "unsteady" not in codes(report(*steady))
+    assert "unsteady" in codes(report(*growing))
+    assert "unsteady" not in codes(report(*growing[:39]))
+
+
+def test_slices_are_the_window_in_ten_parts_and_lose_nothing() -> None:
+    records = [record(at, due_s=at / 2) for at in range(41)] + [failed(41, due_s=3.2)]
+    found = report(*records, slo=Slo(ttft_s=0.2))
+    assert [one.from_s for one in found.slices] == pytest.approx([2.0 * place for place in range(10)])
+    assert sum(one.requests for one in found.slices) == found.requests == 42
+    assert [one.failed for one in found.slices] == [0, 1, *[0] * 8]
+    assert found.slices[1].slo_attainment == pytest.approx(4 / 5)
+    assert found.slices[0].ttft_p50_s == pytest.approx(0.1)
+    assert report(*records[:19]).slices == ()
+
+
+def test_users_who_wait_are_a_caveat() -> None:
+    assert "closed_loop" in codes(report(record(0, due_s=0), pacing=Pacing(concurrency=1)))
 
 
 def test_of_nothing_there_is_nothing_to_say() -> None:

@@ -91,7 +91,7 @@ def unmoor() -> None:
 
 
 def run(args: Sequence[str], group: click.Group = unmoor) -> int:
-    """The exit code of `unmoor ARGS`: 0 done, 1 the world's failure, 2 the user's mistake, 130 interrupted.
+    """The exit code of `unmoor ARGS`: 0 done, 1 the world's failure, 2 the user's mistake, 3 void, 130 interrupted.
 
     Errors are text on standard error whatever `--json` says; standard output then stays empty.
     """

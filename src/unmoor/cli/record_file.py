@@ -10,6 +10,7 @@ from typing import Self
 import msgspec
 
 from unmoor.cli.out_file import PRIVATE, check_places, not_overwritten
+from unmoor.core.errors import RunError, UsageError
 from unmoor.core.evidence import Caveat
 from unmoor.core.record import Record
 
@@ -19,8 +20,8 @@ _OPTION = "--records"
 class RecordFile:
     """A JSON line a record. A file that cannot take one more ends the load, and what was measured stays.
 
-    `records` are all of them, in the order in which they ended. Raises UsageError for a place that holds something or
-    cannot be written.
+    `records` are all of them, in the order in which they ended. The file is made by `begin`, so that a load that never
+    began leaves none. Raises UsageError for a place that holds something or cannot be written.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -28,11 +29,8 @@ class RecordFile:
         self._path, self._file, self._fault = path, -1, ""
         if path is not None:
             check_places({_OPTION: path})
-            try:
-                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE)
-            except FileExistsError:
-                hint = f"name another with {_OPTION}, or remove this one"
-                raise not_overwritten(path, where=f"{_OPTION} {path}", hint=hint) from None
+            if path.exists():
+                raise self._taken(path)
 
     def __enter__(self) -> Self:
         return self
@@ -44,6 +42,15 @@ class RecordFile:
             os.close(self._file)
             self._file = -1
 
+    def begin(self) -> None:
+        """Makes the file. Raises UsageError where that cannot be, or where somebody else made it in the meantime."""
+        if self._path is None:
+            return
+        try:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE)
+        except FileExistsError:
+            raise self._taken(self._path) from None
+
     def append(self, record: Record) -> None:
         """Keeps one record: a line is written in one piece, so that a kill leaves whole lines."""
         self.records.append(record)
@@ -54,6 +61,7 @@ class RecordFile:
             written = os.write(self._file, line)
             if written < len(line):
                 self._fault = "no room for a whole line"
+                os.ftruncate(self._file, os.fstat(self._file).st_size - written)
         except OSError as failure:
             self._fault = failure.strerror or type(failure).__name__
 
@@ -69,3 +77,19 @@ class RecordFile:
             f"{self._path} could not take every record ({self._fault}): the load was stopped, its last lines are lost."
         )
         return (Caveat(code="records_lost", text=text),)
+
+    def raise_if_lost(self) -> None:
+        """Raises RunError where the file lacks records: for after the report, which has them."""
+        if self._fault:
+            raise RunError(
+                "not every record could be kept",
+                where=f"{_OPTION} {self._path}",
+                seen=self._fault,
+                expected="room for a line a request",
+                hint="the load was stopped there; what it measured is above, and the file's lines are whole",
+            )
+
+    @staticmethod
+    def _taken(path: Path) -> UsageError:
+        hint = f"name another with {_OPTION}, or remove this one"
+        return not_overwritten(path, where=f"{_OPTION} {path}", hint=hint)

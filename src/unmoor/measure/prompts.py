@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from unmoor.core.evidence import Caveat
+from unmoor.core.plural import plural
 from unmoor.core.record import Record
 from unmoor.core.traffic import Request, Segment
-from unmoor.measure.load import PlannedRequest, Target
+from unmoor.measure.load import Pacing, PlannedRequest, Target
 from unmoor.measure.replay import replay
 from unmoor.traffic.words import prompt_text
 
@@ -32,9 +35,25 @@ def planned_requests(
             max_tokens=requests[index].output_tokens,
             ignore_eos=True,
             seed=seed,
+            session=requests[index].session,
         )
         for index in chosen
     )
+
+
+def not_asked_for(requests: Sequence[Request], pacing: Pacing) -> tuple[Caveat, ...]:
+    """What the traffic has and the load does not ask for: adapters, schemas, turns that wait for answers."""
+    turns = sum(count - 1 for count in Counter(one.session for one in requests if one.session is not None).values())
+    left_out = (
+        (sum(one.schema is not None for one in requests), "a schema"),
+        (sum(one.adapter is not None for one in requests), "an adapter"),
+        (0 if pacing.waits else turns, "an earlier turn, whose answer they do not wait for"),
+    )
+    said = ", ".join(f"{count:,} have {what}" for count, what in left_out if count)
+    if not said:
+        return ()
+    text = f"Not all that the traffic asks is asked here: of {plural(len(requests), 'request')} {said}."
+    return (Caveat(code="not_asked_for", text=text),)
 
 
 def foreign(tokens: int) -> Request:

@@ -24,8 +24,8 @@ __all__ = ["Pacing", "PlannedRequest", "ReplayReport", "Target", "replay"]
 
 Sink = Callable[[Record], None]
 
-_LAG_SHARE = 0.05
-"""The send lag that a figure may carry unmarked, as a share of the SLO's time to first token."""
+CLIENT_SHARE = 0.05
+"""The client's own error, p99, that a figure may carry unmarked: so much of the SLO's tightest bound on a latency."""
 
 
 def replay(
@@ -52,8 +52,9 @@ def replay(
     cancelled, the rest is never sent and the report is `partial`. A second Ctrl-C interrupts at once. `enough` is asked
     as often; when it says yes nothing more is sent, and what is in flight comes to its end.
     Where a request was sent once more there is the caveat "sent_again".
-    With an `slo` that bounds the time to first token, a p99 send lag above 5 % of the bound gives the caveat
-    "client_bound". An error that `sink` raises ends the replay and is raised here.
+    With an `slo` that bounds a latency from when a request is due (time to first token, end to end), an error of the
+    client's own above 5 % of the tightest bound gives the caveat "client_bound": the p99 of its send lag, and where
+    time stamps are its own that of its stalls too. An error that `sink` raises ends the replay and is raised here.
 
     Raises UsageError for a target that is not this machine.
     """
@@ -98,7 +99,11 @@ def replay(
         receive_lag_max_s=max(receive_lags_s, default=None),
         stamps_dropped=clock.dropped,
         retried=loop.retried,
-        caveats=(*_caveats(p99_s, slo), *_sent_again(loop.retried)),
+        caveats=(
+            *_client_bound("sent late", p99_s, slo),
+            *(_client_bound("stalled", quantile(loop.stalls_s, 0.99), slo) if clock.source == "user" else ()),
+            *_sent_again(loop.retried),
+        ),
     )
 
 
@@ -213,12 +218,13 @@ def _ended_by(*, partial: bool, enough: bool, all_sent: bool) -> Literal["all", 
     return "enough" if enough else "duration"
 
 
-def _caveats(p99_s: float | None, slo: Slo | None) -> tuple[Caveat, ...]:
-    if slo is None or slo.ttft_s is None or p99_s is None or p99_s <= _LAG_SHARE * slo.ttft_s:
+def _client_bound(how: str, p99_s: float | None, slo: Slo | None) -> tuple[Caveat, ...]:
+    bounds = [] if slo is None else [bound for bound in (slo.ttft_s, slo.e2e_s) if bound is not None]
+    if p99_s is None or not bounds or p99_s <= CLIENT_SHARE * min(bounds):
         return ()
     text = (
-        f"the client itself sent late: p99 {p99_s * 1000:.1f} ms, more than {_LAG_SHARE:.0%} of the "
-        f"{slo.ttft_s * 1000:g} ms allowed to the first token"
+        f"the client itself {how}: p99 {p99_s * 1000:.1f} ms, more than {CLIENT_SHARE:.0%} of the "
+        f"{min(bounds) * 1000:g} ms allowed"
     )
     return (Caveat(code="client_bound", text=text),)
 

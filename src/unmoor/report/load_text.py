@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unmoor.core.plural import plural
 from unmoor.core.quantile_interval import QuantileInterval
-from unmoor.measure.load_report import Lag, LoadReport, Quantiles
+from unmoor.measure.load import Pacing
+from unmoor.measure.load_metrics import Quantiles, Slice
+from unmoor.measure.load_report import Lag, LoadReport
 from unmoor.report.layout import heading, table, wrapped
 
 _MS = 1000
 _NOTHING = "–"
+_MOVED = 1.2
+_ENDED = {"duration": "; the time was over", "enough": "; the interval was narrow enough"}
 
 
 def render(report: LoadReport) -> str:
@@ -20,6 +26,8 @@ def render(report: LoadReport) -> str:
     if report.slo is not None:
         lines += wrapped(_kept(report), "  SLO      ")
     lines += ["", heading("Latencies in ms, with the bounds of each quantile at 95 %"), *_latencies(report)]
+    if report.slices and _rate_moves(report.slices):
+        lines += ["", heading("Over time: the rate was not the same"), *_over_time(report.slices)]
     lines += ["", heading("The client's own error"), *_client(report)]
     lines += [line for caveat in report.caveats for line in wrapped(caveat.text, "  ! ")]
     if report.void:
@@ -33,9 +41,32 @@ def _sent(report: LoadReport) -> str:
     rate = "" if report.offered_rps is None else f", {report.offered_rps:.3g} requests/s due"
     achieved = "" if not rate or report.achieved_rps is None else f" and {report.achieved_rps:.3g} sent"
     left_out = f"; {plural(window.warm_up, 'request')} of warm-up left out" if window.warm_up else ""
+    left_out += f"; {plural(window.cool_down, 'request')} of cool-down left out" if window.cool_down else ""
     stopped = f"; stopped before the end of {report.planned:,}" if report.partial else ""
     over = f"{plural(report.requests, 'request')} over {window.to_s - window.from_s:,.1f} s"
-    return f"{over}{rate}{achieved}{left_out}{stopped}"
+    return f"{over}{_waited(report.pacing)}{rate}{achieved}{left_out}{stopped}{_ENDED.get(report.ended_by or '', '')}"
+
+
+def _waited(pacing: Pacing) -> str:
+    think = f", {pacing.think_s:g} s after it" if pacing.think_s else ""
+    if pacing.concurrency is not None:
+        return f", by {plural(pacing.concurrency, 'user')} who each wait for the answer{think}"
+    return f", turns wait for the answer before{think}" if pacing.wait_for_turns else ""
+
+
+def _rate_moves(slices: Sequence[Slice]) -> bool:
+    """Whether the rate went one way all along: not what chance does to a constant one."""
+    halves = [sum(one.requests for one in part) for part in (slices[: len(slices) // 2], slices[len(slices) // 2 :])]
+    return max(halves) - min(halves) > 3 * sum(halves) ** 0.5 and max(halves) > _MOVED * min(halves)
+
+
+def _over_time(slices: Sequence[Slice]) -> list[str]:
+    rows: list[tuple[str, ...]] = [("from s", "requests/s due", "failed", "TTFT p50", "TTFT p95", "SLO met")]
+    for one in slices:
+        met = _NOTHING if one.slo_attainment is None else f"{one.slo_attainment:.0%}"
+        rate, failed = f"{one.offered_rps:.3g}", f"{one.failed:,}"
+        rows.append((f"{one.from_s:,.1f}", rate, failed, _ms(one.ttft_p50_s), _ms(one.ttft_p95_s), met))
+    return table(rows)
 
 
 def _came(report: LoadReport) -> str:

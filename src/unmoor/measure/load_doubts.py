@@ -1,0 +1,118 @@
+"""What is doubtful of a load: reasons for which no figure may be used, and caveats that travel with the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from unmoor.core.evidence import Caveat
+from unmoor.core.plural import plural
+from unmoor.core.quantile_interval import fewest_for, quantile_interval
+from unmoor.core.record import Record, scheduled_ttft_s
+from unmoor.measure.load import Pacing, ReplayReport
+
+RATE_SHARE = 0.01
+"""So far may the rate of sending be from the schedule's; a run beyond it is void."""
+GROWTH = 1.5
+"""A run whose median time to first token grows by more than this from its first quarter to its last is unsteady."""
+_FEWEST_FOR_A_RATE = 20
+_FEWEST_FOR_A_TREND = 40
+_CLIENT_BOUND = "client_bound"
+
+
+def void_by(replay: ReplayReport, counted: Sequence[Record]) -> tuple[Caveat, ...]:
+    """Why no figure of this run may be used; `counted` are the records of the window."""
+    reasons = [caveat for caveat in replay.caveats if caveat.code == _CLIENT_BOUND]
+    if not counted:
+        said = "no request was due between warm-up and cool-down"
+        reasons.append(Caveat(code="nothing_measured", text=f"{said}, so there is nothing to say of the target."))
+    offered, achieved = replay.offered_rps, replay.achieved_rps
+    unsent = any(record.sent_at_ns is None for record in counted)  # refused by the server: not the client's doing
+    if offered and achieved and replay.requests >= _FEWEST_FOR_A_RATE and not (replay.partial or unsent):
+        off = achieved / offered - 1
+        if abs(off) > RATE_SHARE:
+            text = f"{achieved:.3g} requests/s were sent where {offered:.3g} were due: {off:+.1%}."
+            reasons.append(Caveat(code="rate_missed", text=text))
+    return tuple(reasons)
+
+
+def load_caveats(
+    replay: ReplayReport, pacing: Pacing, input_tokens: Mapping[int, int], counted: Sequence[Record]
+) -> tuple[Caveat, ...]:
+    """The doubts that stand beside the figures; `input_tokens` are those planned, by index."""
+    ok = [record for record in counted if record.ok]
+    return (
+        *(caveat for caveat in replay.caveats if caveat.code != _CLIENT_BOUND),
+        *_closed_loop(pacing),
+        *_few(ok),
+        *_of_counts(ok, input_tokens),
+        *_unsteady(counted),
+        *_headroom(counted),
+    )
+
+
+def _closed_loop(pacing: Pacing) -> tuple[Caveat, ...]:
+    if pacing.concurrency is None:
+        return ()
+    text = (
+        f"{plural(pacing.concurrency, 'user')} waited for {'their answers' if pacing.concurrency > 1 else 'answers'}: "
+        "a slower engine is asked less often, so these latencies are not those of traffic that comes at its own rate."
+    )
+    return (Caveat(code="closed_loop", text=text),)
+
+
+def _few(ok: Sequence[Record]) -> tuple[Caveat, ...]:
+    if not ok or len(ok) >= fewest_for(0.95):
+        return ()
+    text = (
+        f"{plural(len(ok), 'answer')} are too few for an upper bound of a p95: it takes {fewest_for(0.95)}, "
+        f"of a p99 {fewest_for(0.99)}."
+    )
+    return (Caveat(code="few_requests", text=text),)
+
+
+def _of_counts(ok: Sequence[Record], input_tokens: Mapping[int, int]) -> list[Caveat]:
+    found = []
+    if any(record.output_tokens is None for record in ok):
+        text = "The server did not count the tokens of some answers: figures that need them are left out."
+        found.append(Caveat(code="usage_not_reported", text=text))
+    odd = sum(record.input_tokens not in {None, input_tokens.get(record.index)} for record in ok)
+    if odd:
+        text = (
+            f"By the server's own count {plural(odd, 'prompt')} of {len(ok):,} were not as long as planned: its "
+            "tokenizer splits some of the words in two, its template adds other tokens to each, or a prompt's last "
+            "part is shorter than what the template adds."
+        )
+        found.append(Caveat(code="prompt_lengths_differ", text=text))
+    several = sum((record.output_tokens or 0) > len(record.chunk_at_ns) > 0 for record in ok)
+    if 2 * several > len(ok):
+        text = "Most answers had several tokens in a chunk: itl_s is between chunks, tpot_s between tokens."
+        found.append(Caveat(code="tokens_share_chunks", text=text))
+    return found
+
+
+def _unsteady(counted: Sequence[Record]) -> tuple[Caveat, ...]:
+    """That time to first token grew during the run: a queue that builds up has no quantile of its own."""
+    timed = [(record.scheduled_at_ns, scheduled_ttft_s(record)) for record in counted]
+    in_order = [ttft for _, ttft in sorted(timed, key=lambda pair: pair[0]) if ttft is not None]
+    if len(in_order) < _FEWEST_FOR_A_TREND:
+        return ()
+    quarters = np.array_split(np.array(in_order), 4)
+    first, last = (quantile_interval(list(quarters[place]), 0.5) for place in (0, -1))
+    if first is None or last is None or first.high is None or last.low is None:
+        return ()
+    if last.value <= GROWTH * first.value or last.low <= first.high:
+        return ()
+    text = (
+        f"The median time to first token grew from {1000 * first.value:,.0f} ms in the first quarter to "
+        f"{1000 * last.value:,.0f} ms in the last: the target could not keep up, and a longer run would say more."
+    )
+    return (Caveat(code="unsteady", text=text),)
+
+
+def _headroom(counted: Sequence[Record]) -> tuple[Caveat, ...]:
+    if not counted:
+        return ()
+    text = "How much more this machine's client could have carried was not measured."
+    return (Caveat(code="headroom_unknown", text=text),)
