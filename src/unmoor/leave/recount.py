@@ -12,7 +12,6 @@ from unmoor.traffic.text.tokens import tokenizer_cutter
 
 _TOKENIZER, _CONFIG, _TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 _NOT_COUNTED = "Prompt tokens were not counted again"
-_UNSURE = frozenset({"no_template", "template_refused", "tools_not_in_template"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +42,10 @@ def recount(prompts: Sequence[Counted], folder: Path) -> Recount | None:
     try:
         cutter = tokenizer_cutter(content, config=told, template=written, where=str(folder / _TOKENIZER))
         for one in prompts:
-            (cut,) = cutter.cut([one.prompt])
-            if any(note.code in _UNSURE for note in cutter.notes):
-                # The cutter says so of any prompt so far: a new one for the rest.
-                cutter = tokenizer_cutter(content, config=told, template=written, where=str(folder / _TOKENIZER))
-                continue
-            counted += 1
-            more.setdefault(one.input_tokens - len(cut.ends), []).append(one.line)
+            tokens = cutter.count(one.prompt)
+            if tokens is not None:
+                counted += 1
+                more.setdefault(one.input_tokens - tokens, []).append(one.line)
     except UsageError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return Recount(skipped=f"{_NOT_COUNTED}: {error.message}{hint}.")

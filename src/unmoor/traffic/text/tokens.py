@@ -77,6 +77,19 @@ class TokenCutter:
         said = iter(self._encoded([text for text, told in zip(whole, spoken, strict=True) if told], special=False))
         return [next(said if told else alone) for told in spoken]
 
+    def count(self, prompt: Prompt) -> int | None:
+        """The tokens of one prompt as an engine is given it; None where that is not known: a conversation without a
+        template, or one that the template refuses or whose tools it does not write.
+        """
+        if not any(part.role for part in prompt.parts):
+            (cut,) = self.cut([prompt])
+            return len(cut.ends)
+        text = None if self._template is None else self._template.text(prompt)
+        if self._template is None or text is None or (prompt.tool_objects and not self._template.writes_tools):
+            return None
+        (cut,) = self._encoded([text.encode("utf-8", "replace").decode()], special=False)
+        return len(cut.ends)
+
     def _encoded(self, texts: list[str], *, special: bool) -> list[Cut]:
         encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=special) if texts else []
         return [_chained(np.array(encoding.ids, dtype=np.uint64)) for encoding in encodings]
