@@ -78,8 +78,10 @@ class TokenCutter:
         return [next(said if told else alone) for told in spoken]
 
     def count(self, prompt: Prompt) -> int | None:
-        """The tokens of one prompt as an engine is given it; None where that is not known: a conversation without a
-        template, or one that the template refuses or whose tools it does not write.
+        """The tokens of one prompt as an engine is given it; None where that is not known.
+
+        It is not for a conversation without a template, nor for one that the template refuses or whose tools it does
+        not write.
         """
         if not any(part.role for part in prompt.parts):
             (cut,) = self.cut([prompt])
