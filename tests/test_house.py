@@ -21,7 +21,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "measure": {"core", "traffic", "engines", "choose"},
     "bakeoff": {"core", "traffic", "engines", "choose", "launch", "measure"},
     "leave": {"core", "traffic", "engines", "choose", "launch", "measure", "bakeoff"},
-    "report": {"core", "traffic", "engines", "choose", "launch", "measure", "bakeoff", "leave"},
+    "report": {"core", "traffic", "engines", "choose", "launch", "measure", "bakeoff", "leave", "fake"},
     "cli": {"core", "traffic", "engines", "choose", "launch", "measure", "bakeoff", "leave", "report", "fake"},
 }
 PURE = {"core", "traffic", "engines", "choose", "report"}
@@ -34,6 +34,7 @@ STAYS_IN = {
     "backports": {"traffic"},
     "httptools": {"measure", "fake"},
     "aiconfigurator_core": {"choose"},
+    "pyarrow": {"measure"},
 }
 
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 
 from unmoor.core.plan import SyntheticTraffic
@@ -264,6 +265,21 @@ def test_prompts_share_a_prefix_where_that_is_asked() -> None:
         prompts = [json.loads(body)["messages"][0]["content"].split() for body in engine.seen[1:]]
     assert len({tuple(prompt[:50]) for prompt in prompts}) == 2
     assert len({tuple(prompt) for prompt in prompts}) == 30
+
+
+def test_records_as_parquet_are_the_same_records(tmp_path: Path) -> None:
+    lines, table = tmp_path / "records.jsonl", tmp_path / "records.parquet"
+    with FakeEngine(QUICK) as engine:
+        reported(engine.url, "--rate", 100, "--requests", 10, "--records", lines, "--parquet", table)
+        again = load(engine.url, "--parquet", table)
+        same = load(engine.url, "--records", tmp_path / "one", "--parquet", tmp_path / "one")
+    rows = [{key: value for key, value in row.items() if value is not None} for row in pq.read_table(table).to_pylist()]
+    kept = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [{"chunk_at_ns": [], **one} for one in kept] == rows
+    assert stat.S_IMODE(table.stat().st_mode) == 0o600
+    assert "will not be overwritten" in again.stderr
+    assert "one file for two things" in same.stderr
+    assert (again.returncode, same.returncode) == (2, 2)
 
 
 def nobody() -> str:

@@ -34,6 +34,7 @@ INTERRUPTED = 130
 @slo_options
 @click.option("--seed", type=int, metavar="N", help="The same prompts as another run with N; a cache may know them.")
 @click.option("--records", type=PATH_NAME, metavar="OUT", help="Keep every request as a JSON line as it ends.")
+@click.option("--parquet", type=PATH_NAME, metavar="OUT", help="Every request as a Parquet file too, at the end.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/load.md).")
 @click.pass_context
 def command(
@@ -47,6 +48,7 @@ def command(
     bounds: SloOptions,
     seed: int | None,
     records: Path | None,
+    parquet: Path | None,
     as_json: bool,
 ) -> int:
     """Send traffic to the engine at URL, on this machine, on an absolute schedule, and report what came back.
@@ -54,7 +56,8 @@ def command(
     Prompts are made of words, as long as the traffic's by the server's own count, and new in each run. Latencies run
     from when a request was due. The exit code is 3 where the client itself was too late for the figures to be used.
     """
-    from unmoor.cli.record_file import RecordFile
+    from unmoor.cli.out_file import check_places
+    from unmoor.cli.record_file import RecordFile, check_parquet, write_parquet
     from unmoor.measure.load import Target
     from unmoor.measure.load_report import Sent
     from unmoor.measure.served import only_served_name
@@ -62,6 +65,8 @@ def command(
     pacing = pacing_of(pace, rate_given=traffic.rate is not None)
     endless = pace.until_ttft_p95 is not None or (pace.concurrency is not None and pace.duration is not None)
     workload = workload_to_send(traffic, seed=seed, duration_s=pace.duration, endless=endless)
+    check_places({"--records": records, "--parquet": parquet})
+    check_parquet(parquet)
     with RecordFile(records) as kept:
         name = model or only_served_name(url)
         target = Target(url=url, served_name=name, endpoint="chat" if endpoint == "chat" else "completions")
@@ -77,6 +82,7 @@ def command(
         )
         report = _measured(target, workload, sent, pace, seed=seed, kept=kept)
         _show(report, as_json=as_json)
+        write_parquet(parquet, kept.records)
         kept.raise_if_lost()
     if report.partial:
         context.exit(INTERRUPTED)

@@ -9,28 +9,26 @@ from typing import Self
 
 import msgspec
 
-from unmoor.cli.out_file import PRIVATE, check_places, not_overwritten
+from unmoor.cli.out_file import PRIVATE, not_overwritten, write_out
 from unmoor.core.errors import RunError, UsageError
 from unmoor.core.evidence import Caveat
 from unmoor.core.record import Record
 
-_OPTION = "--records"
+_OPTION, _PARQUET = "--records", "--parquet"
 
 
 class RecordFile:
     """A JSON line a record. A file that cannot take one more ends the load, and what was measured stays.
 
     `records` are all of them, in the order in which they ended. The file is made by `begin`, so that a load that never
-    began leaves none. Raises UsageError for a place that holds something or cannot be written.
+    began leaves none. Raises UsageError for a place that holds something.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.records: list[Record] = []
         self._path, self._file, self._fault = path, -1, ""
-        if path is not None:
-            check_places({_OPTION: path})
-            if path.exists():
-                raise self._taken(path)
+        if path is not None and path.exists():
+            raise self._taken(path)
 
     def __enter__(self) -> Self:
         return self
@@ -93,3 +91,27 @@ class RecordFile:
     def _taken(path: Path) -> UsageError:
         hint = f"name another with {_OPTION}, or remove this one"
         return not_overwritten(path, where=f"{_OPTION} {path}", hint=hint)
+
+
+def check_parquet(path: Path | None) -> None:
+    """Refuses, before a load, a Parquet file that could not be written after it.
+
+    Raises UsageError for a place that holds something, and where the `parquet` extra is not installed.
+    """
+    if path is None:
+        return
+    from unmoor.measure.record_table import check_installed
+
+    check_installed()
+    if path.exists():
+        hint = f"name another with {_PARQUET}, or remove this one"
+        raise not_overwritten(path, where=f"{_PARQUET} {path}", hint=hint)
+
+
+def write_parquet(path: Path | None, records: list[Record]) -> None:
+    """Writes the records as a Parquet file, readable by its owner, where one was asked for. Raises as `write_out`."""
+    if path is None:
+        return
+    from unmoor.measure.record_table import parquet_of
+
+    write_out(path, [parquet_of(records)], force=False, mode=PRIVATE, hint=f"name another with {_PARQUET}")
