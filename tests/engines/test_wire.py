@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmoor.core.record import Outcome
-from unmoor.engines.wire import Usage, chat_body, completion_body, read_body, read_stream, withhold
+from unmoor.engines.wire import AnswerForm, Usage, chat_body, completion_body, read_body, read_stream, withhold
 
 
 def event(delta: dict[str, Any] | None = None, finish: str | None = None, **more: Any) -> bytes:  # noqa: ANN401 - JSON
@@ -39,7 +39,7 @@ def test_a_whole_stream_is_read() -> None:
     assert reading.chunk_at_ns == (2, 3)
     assert (reading.first_token_at_ns, reading.last_token_at_ns) == (2, 3)
     assert reading.usage == Usage(input_tokens=20, output_tokens=3, cached_tokens=None)
-    assert (reading.finish_reason, reading.error, reading.saw_done) == ("stop", None, True)
+    assert (reading.finish_reason, reading.error, reading.ended) == ("stop", None, True)
     assert reading.outcome is Outcome.OK
 
 
@@ -222,7 +222,7 @@ data: [DONE]
 def test_streams_of_real_engines_are_read(stream: str, chunk_at_ns: tuple[int, ...], usage: Usage) -> None:
     reading = read_stream(timed(*(f"{frame}\n\n".encode() for frame in stream.strip().split("\n\n"))))
     assert (reading.chunk_at_ns, reading.usage, reading.finish_reason) == (chunk_at_ns, usage, "length")
-    assert (reading.outcome, reading.saw_done) == (Outcome.OK, True)
+    assert (reading.outcome, reading.ended) == (Outcome.OK, True)
 
 
 PIECES = st.lists(
@@ -241,7 +241,7 @@ def test_any_splitting_of_the_bytes_gives_the_same_reading(pieces: list[bytes], 
     once, many = read_stream([(1, body)]), read_stream(split)
     assert len(once.chunk_at_ns) == len(many.chunk_at_ns)
     assert list(many.chunk_at_ns) == sorted(many.chunk_at_ns)
-    for name in ("usage", "finish_reason", "error", "saw_done", "outcome"):
+    for name in ("usage", "finish_reason", "error", "ended", "outcome"):
         assert getattr(once, name) == getattr(many, name)
     assert (once.opened_at_ns is None) == (many.opened_at_ns is None)
 
@@ -323,7 +323,7 @@ def test_a_chat_body_asks_for_a_stream_with_usage() -> None:
 
 
 def test_a_completion_body_holds_what_was_asked_for() -> None:
-    assert json.loads(completion_body("m", "p", 8, stream=False, ignore_eos=True, seed=0)) == {
+    assert json.loads(completion_body("m", "p", 8, form=AnswerForm(stream=False), ignore_eos=True, seed=0)) == {
         "model": "m",
         "prompt": "p",
         "max_tokens": 8,

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from unmoor.core.errors import WorldError
-from unmoor.engines.wire import chat_body, read_body
+from unmoor.engines.wire import AnswerForm, chat_body, read_body
 from unmoor.fake.engine import FakeEngine
 from unmoor.fake.script import Ask, Script, frames
 
@@ -33,7 +33,7 @@ CHAT = "/v1/chat/completions"
 
 def test_it_answers_in_one_piece_with_as_many_tokens_as_asked_for() -> None:
     with FakeEngine(Script(ttft_s=0.0)) as engine:
-        status, body = ask(engine, "POST", CHAT, chat_body("m", "a b c", 4, stream=False))
+        status, body = ask(engine, "POST", CHAT, chat_body("m", "a b c", 4, form=AnswerForm(stream=False)))
     assert status == 200
     usage = read_body(body).usage
     assert usage is not None

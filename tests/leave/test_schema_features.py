@@ -10,10 +10,10 @@ import jsonschema
 import pytest
 from keyword_schemas import ROWS, Row
 
+from unmoor.core.json_schema import UNKNOWN, Validity
 from unmoor.leave.schemas.features import MOST_ALIKE, are_disjoint, features_of
 from unmoor.leave.schemas.instances import JUNK, Instances
 from unmoor.leave.schemas.mutate import Trials, controls
-from unmoor.leave.schemas.valid import UNKNOWN, Validity
 
 NOT_IN_JSONSCHEMA = {"nullable_word", "format_unknown"}
 """Of OpenAPI; and presumed, as nobody here knows the format."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import pairwise
 
 import msgspec
 
@@ -15,7 +16,7 @@ class Outcome(StrEnum):
     OK = "ok"
     HTTP_ERROR = "http_error"
     STREAM_ERROR = "stream_error"  # an error event, or finish_reason abort/error, after HTTP 200
-    CUT = "cut"  # the stream ended without a finish_reason, or the connection broke
+    CUT = "cut"  # the answer ended without a finish_reason for every choice, or the connection broke
     REFUSED = "refused"  # no connection
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"  # the run was stopped while it was in flight
@@ -25,8 +26,15 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One request as measured. Clock readings are monotonic nanoseconds; missing is None, never 0.
 
     `index` is the request's place in the workload, so that settings are compared request by request.
-    `chunk_at_ns` holds the receive time of every chunk that carried content (of any kind: text, reasoning, tool call).
-    `tokens_from` names who counted: "server" (usage block) or None when nobody did.
+    `chunk_at_ns` holds the receive time of every chunk that carried content (of any kind: text, reasoning, tool call),
+    `first_answer_at_ns` that of the first whose content was not reasoning. An answer in one piece has no chunks and no
+    first token; its `last_token_at_ns` is when its last byte was there.
+    `choices` were asked for at once; token counts are of all of them together, and `reasoning_tokens` those of the
+    output tokens that are no part of the answer. `tokens_from` names who counted the output tokens: "server" (usage
+    block) or None when nobody did.
+    `valid` says whether the answer had the form asked for, a schema's or that of calls of the tools offered; None where
+    none was, where nothing could be checked, and for a request that failed.
+    `retry_after_s` is how long the server asked to be left alone for, with an error.
     """
 
     index: int
@@ -35,16 +43,21 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sent_at_ns: int | None = None
     first_byte_at_ns: int | None = None
     first_token_at_ns: int | None = None
+    first_answer_at_ns: int | None = None
     last_token_at_ns: int | None = None
     closed_at_ns: int | None = None
     chunk_at_ns: tuple[int, ...] = ()
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
     tokens_from: str | None = None
+    choices: int = 1
     finish_reason: str | None = None
     status: int | None = None
     error: str | None = None
+    valid: bool | None = None
+    retry_after_s: float | None = None
 
     @property
     def ok(self) -> bool:
@@ -78,19 +91,46 @@ def scheduled_ttft_s(record: Record) -> float | None:
     return _span_s(record.scheduled_at_ns, record.first_token_at_ns) if record.ok else None
 
 
+def ttfa_s(record: Record) -> float | None:
+    """First content that is not reasoning received - sent, in seconds: the time to first answer.
+
+    The first text, tool call or function call; None for a request that failed or gave none. AIPerf calls it time to
+    first output token. Where a model does not reason it is `ttft_s`.
+    """
+    return _span_s(record.sent_at_ns, record.first_answer_at_ns) if record.ok else None
+
+
+def scheduled_ttfa_s(record: Record) -> float | None:
+    """First content that is not reasoning received - scheduled, in seconds."""
+    return _span_s(record.scheduled_at_ns, record.first_answer_at_ns) if record.ok else None
+
+
 def tpot_s(record: Record) -> float | None:
     """(last token - first token) / (output tokens - 1), in seconds; None under two tokens or when not reported.
 
+    None for several choices at once, whose tokens come side by side and are counted together.
     The same as vLLM's TPOT; AIPerf calls this ITL; GuideLLM's TPOT includes the first token.
     """
+    if record.choices != 1:
+        return None
     if not record.ok or record.output_tokens is None or record.output_tokens < 2:  # noqa: PLR2004 - by definition
         return None
     decode_s = _span_s(record.first_token_at_ns, record.last_token_at_ns)
     return None if decode_s is None else decode_s / (record.output_tokens - 1)
 
 
+def itl_s(record: Record) -> tuple[float, ...]:
+    """Each gap between two chunks with content, in seconds; none for a request that failed, nor for several choices.
+
+    A chunk can hold several tokens: not the same as a time per token.
+    """
+    if not record.ok or record.choices != 1:
+        return ()
+    return tuple((later - earlier) / 1e9 for earlier, later in pairwise(record.chunk_at_ns))
+
+
 def e2e_s(record: Record) -> float | None:
-    """Last content token - sent, in seconds; None for a request that failed."""
+    """Last content token - sent, in seconds; None for a request that failed. Of one in one piece: its last byte."""
     return _span_s(record.sent_at_ns, record.last_token_at_ns) if record.ok else None
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from urllib.parse import quote, urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from unmoor.core.errors import UsageError
-from unmoor.engines.wire import chat_body, completion_body
+from unmoor.engines.wire import chat_body, completion_body, responses_body
 from unmoor.measure.load import PlannedRequest, Target
 
+_ENDPOINTS = {
+    "chat": ("chat/completions", chat_body),
+    "completions": ("completions", completion_body),
+    "responses": ("responses", responses_body),
+}
 _LOCAL = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "::1"}
 
 
@@ -40,7 +46,7 @@ def address_of(target: Target) -> Address:
             "127.0.0.1, localhost or ::1",
             "load is only sent to this machine; against others it will need an explicit acknowledgement",
         )
-    endpoint = "chat/completions" if target.endpoint == "chat" else "completions"
+    endpoint, _ = _ENDPOINTS[target.endpoint]
     prefix = quote(parts.path.rstrip("/").removesuffix("/v1"), safe="/%")
     return Address(
         host=_LOCAL[parts.hostname],
@@ -50,15 +56,34 @@ def address_of(target: Target) -> Address:
     )
 
 
+def asked_of(target: Target, request: PlannedRequest) -> PlannedRequest:
+    """The request with what it leaves to its target: who is asked, and what the answer is to be."""
+    return replace(
+        request,
+        model=target.served_name if request.model is None else request.model,
+        form=target.form if request.form is None else request.form,
+    )
+
+
 def request_bytes(target: Target, address: Address, request: PlannedRequest) -> bytes:
-    """The whole HTTP request, as it will be written in one piece."""
-    encode = chat_body if target.endpoint == "chat" else completion_body
+    """The whole HTTP request, as it will be written in one piece.
+
+    `ignore_eos` is left out where the answer is to have a form: such an answer ends where the form does.
+    Raises UsageError for what the endpoint cannot be asked.
+    """
+    _, encode = _ENDPOINTS[target.endpoint]
+    form = target.form if request.form is None else request.form
     body = encode(
-        target.served_name, request.prompt, request.max_tokens, ignore_eos=request.ignore_eos, seed=request.seed
+        target.served_name if request.model is None else request.model,
+        request.prompt,
+        request.max_tokens,
+        form=form,
+        ignore_eos=request.ignore_eos and not form.is_checked,
+        seed=request.seed,
     )
     head = (
         f"POST {address.path} HTTP/1.1\r\nHost: {address.authority}\r\nUser-Agent: unmoor\r\n"
-        "Content-Type: application/json\r\nAccept: text/event-stream\r\nAccept-Encoding: identity\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
+        f"Content-Type: application/json\r\nAccept: {'text/event-stream' if form.stream else 'application/json'}\r\n"
+        f"Accept-Encoding: identity\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode("ascii") + body

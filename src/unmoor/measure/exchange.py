@@ -7,7 +7,15 @@ from collections.abc import Sequence
 import httptools
 
 from unmoor.core.record import Outcome, Record
-from unmoor.engines.wire import StreamReading, read_body, read_stream, withhold
+from unmoor.engines.wire import (
+    STREAMED,
+    AnswerForm,
+    AnswerReading,
+    Usage,
+    error_text,
+    read_answer,
+    withhold,
+)
 from unmoor.measure.load import PlannedRequest
 
 _OK = 200
@@ -16,8 +24,12 @@ _ERROR_BODY_BYTES = 1 << 16
 _ANSWER_BYTES = 64 << 20
 """What one answer may bring, some 250 000 events: a server that never ends must not take the client's memory."""
 
+_MOST_DIGITS = 9
 _BLANK_LINE = b"\r\n\r\n"
 """How a chunked answer ends, with trailers or without (RFC 9112, 7.1)."""
+
+
+_NOT_COUNTED = Usage()
 
 
 class Exchange:
@@ -37,6 +49,7 @@ class Exchange:
         self.complete = False
         self.unreadable: str | None = None
         self.encoding: str | None = None
+        self.retry_after_s: float | None = None
         self._kept: list[tuple[int, bytes]] = []
         self._read: list[bytes] = []
         self._bytes = 0
@@ -132,6 +145,8 @@ class Exchange:
             self._chunked = True
         elif name == b"content-encoding" and value.strip().lower() not in {b"", b"identity"}:
             self.encoding = value.decode("latin-1")[:32]
+        elif name == b"retry-after" and value.strip().isdigit():  # a date there is one of another machine's clock
+            self.retry_after_s = float(value[:_MOST_DIGITS])
 
     def on_headers_complete(self) -> None:
         """Called by the parser when the status and headers are there."""
@@ -192,10 +207,11 @@ def record_of(
 
     Messages are kept, text is not: what an error repeats of the prompt is withheld.
     """
-    reading, outcome, error = _judge(exchange)
+    form = request.form or STREAMED
+    reading, outcome, error = _judge(exchange, form)
     if stopped is not None:
         outcome, error = stopped, stop_reason
-    usage = reading.usage
+    usage = reading.usage or _NOT_COUNTED
     return Record(
         index=request.index,
         outcome=outcome,
@@ -203,17 +219,27 @@ def record_of(
         sent_at_ns=exchange.sent_at_ns,
         first_byte_at_ns=exchange.first_byte_at_ns,
         first_token_at_ns=reading.first_token_at_ns,
-        last_token_at_ns=reading.last_token_at_ns,
+        first_answer_at_ns=reading.first_answer_at_ns,
+        last_token_at_ns=reading.last_token_at_ns if form.stream else _whole_at_ns(exchange, outcome),
         closed_at_ns=exchange.closed_at_ns,
         chunk_at_ns=reading.chunk_at_ns,
-        input_tokens=usage.input_tokens if usage else None,
-        output_tokens=usage.output_tokens if usage else None,
-        cached_tokens=usage.cached_tokens if usage else None,
-        tokens_from="server" if usage else None,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        tokens_from=None if usage.output_tokens is None else "server",
+        choices=form.n,
         finish_reason=reading.finish_reason,
         status=exchange.status,
         error=withhold(error, request.prompt) if error else None,
+        valid=reading.valid if outcome is Outcome.OK else None,
+        retry_after_s=exchange.retry_after_s,
     )
+
+
+def _whole_at_ns(exchange: Exchange, outcome: Outcome) -> int | None:
+    """When the last byte of an answer in one piece was there."""
+    return exchange.body[-1][0] if outcome is Outcome.OK else None
 
 
 def refused(request: PlannedRequest, scheduled_at_ns: int, closed_at_ns: int, reason: str) -> Record:
@@ -227,41 +253,39 @@ def refused(request: PlannedRequest, scheduled_at_ns: int, closed_at_ns: int, re
     )
 
 
-def _judge(exchange: Exchange) -> tuple[StreamReading, Outcome, str | None]:
-    nothing = StreamReading()
+def _judge(exchange: Exchange, form: AnswerForm) -> tuple[AnswerReading, Outcome, str | None]:
+    nothing = AnswerReading()
     if exchange.unreadable is not None:
         return nothing, Outcome.HTTP_ERROR, exchange.unreadable
     if exchange.status is None:
         return nothing, Outcome.CUT, "the connection ended before an answer"
     if exchange.status != _OK:
         body = b"".join(piece for _, piece in exchange.body)[:_ERROR_BODY_BYTES]
-        said = f"an error compressed with {exchange.encoding}" if exchange.encoding else read_body(body).error
-        return nothing, Outcome.HTTP_ERROR, said or "an error without a message"
-    fault = _no_stream(exchange)
+        said = f"an error compressed with {exchange.encoding}" if exchange.encoding else error_text(body)
+        return nothing, Outcome.HTTP_ERROR, said
+    fault = _no_answer(exchange)
     if fault is not None:
         return nothing, Outcome.STREAM_ERROR, fault
-    return _judge_stream(exchange, read_stream(exchange.body))
+    if not form.stream and not exchange.complete:
+        return nothing, Outcome.CUT, "the connection broke before the end of the answer"
+    return _judge_answer(exchange, read_answer(exchange.body, form))
 
 
-def _no_stream(exchange: Exchange) -> str | None:
-    """Why an answer with the right status is not a stream of events; None for one that may be."""
+def _no_answer(exchange: Exchange) -> str | None:
+    """Why what came with the right status cannot be read as an answer; None where it may be one."""
     if exchange.too_long:
         return f"an answer of more than {_ANSWER_BYTES >> 20} MiB"
     if exchange.encoding is not None:
         return f"the answer is compressed with {exchange.encoding}, which was not asked for"
-    if exchange.body and exchange.body[0][1].lstrip().startswith(b"{"):
-        # A stream of events never begins with a brace: the server answered in one piece.
-        error = read_body(b"".join(piece for _, piece in exchange.body)).error
-        return error or "answered in one piece, so there is no time to first token"
     return None
 
 
-def _judge_stream(exchange: Exchange, reading: StreamReading) -> tuple[StreamReading, Outcome, str | None]:
+def _judge_answer(exchange: Exchange, reading: AnswerReading) -> tuple[AnswerReading, Outcome, str | None]:
     outcome = reading.outcome
     if outcome is Outcome.STREAM_ERROR:
         return reading, outcome, reading.error or f"finish_reason {reading.finish_reason}"
     if outcome is Outcome.CUT:
-        return reading, outcome, "the stream ended without a finish_reason"
-    if not (exchange.complete or reading.saw_done):
+        return reading, outcome, "the stream ended without a finish_reason for every choice"
+    if not (exchange.complete or reading.ended):
         return reading, Outcome.CUT, "the connection broke before the end of the stream"
     return reading, outcome, None

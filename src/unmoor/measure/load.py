@@ -7,21 +7,27 @@ from typing import Literal
 import msgspec
 
 from unmoor.core.evidence import Caveat
+from unmoor.engines.wire import STREAMED, AnswerForm, Endpoint
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """A URL of this machine that answers the OpenAI-compatible API, with or without a trailing `/v1`.
 
-    `served_name` is the model's name in requests. `localhost` means 127.0.0.1; an engine on ::1 is named so.
+    `served_name` is the model's name in requests, `form` what their answers are to be, each unless a request says
+    otherwise. `localhost` means 127.0.0.1; an engine on ::1 is named so.
     """
 
     url: str
     served_name: str
-    endpoint: Literal["chat", "completions"] = "chat"
+    endpoint: Endpoint = "chat"
+    form: AnswerForm = STREAMED
 
 
 class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One request to send: `due_s` counts from the start of the replay, `index` is its place in the workload."""
+    """One request to send: `due_s` counts from the start of the replay, `index` is its place in the workload.
+
+    `model` is who is asked, an adapter's name say, and `form` what the answer is to be; None: as the target says.
+    """
 
     index: int
     due_s: float
@@ -30,6 +36,8 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
     ignore_eos: bool = False
     seed: int | None = None
     session: str | None = None
+    model: str | None = None
+    form: AnswerForm | None = None
 
 
 class Pacing(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from unmoor.core.plural import plural
 from unmoor.core.record import Record, send_lag_s
 from unmoor.core.slo import Slo
 from unmoor.core.stats import quantile
-from unmoor.measure.address import address_of, request_bytes
+from unmoor.measure.address import address_of, asked_of, request_bytes
 from unmoor.measure.arrival_clock import ArrivalClock
 from unmoor.measure.load import Pacing, PlannedRequest, ReplayReport, Target
 from unmoor.measure.wire_loop import CONNECT_AHEAD_NS, WireLoop
@@ -59,7 +59,7 @@ def replay(
     Raises UsageError for a target that is not this machine.
     """
     address = address_of(target)
-    requests = sorted(planned, key=lambda request: request.due_s)
+    requests = sorted((asked_of(target, request) for request in planned), key=lambda request: request.due_s)
     wires = [request_bytes(target, address, request) for request in requests]
     with _ctrl_c() as pressed:
         run, clock = _Run(sink, stop, enough, pressed), ArrivalClock()

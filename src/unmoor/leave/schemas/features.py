@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from unmoor.core.json_schema import Path, Schema, pointer, resolve, types_of
 from unmoor.leave.schemas.forms import SAYS_NOTHING, forms_of
 
 MOST_BYTES = 1 << 20
@@ -17,9 +18,6 @@ MOST_NODES = 20_000
 MOST_TARGETS = 500
 MOST_ALIKE = 3
 """So many places of one feature are tried; the others behave like them."""
-
-Schema = Mapping[str, Any]
-Path = tuple[str | int, ...]
 
 FORMATS = frozenset(
     (
@@ -254,12 +252,6 @@ def is_nullable(node: Schema) -> bool:
     return isinstance(kinds, str) and kinds != "null" and node.get("nullable") is True
 
 
-def types_of(node: Schema) -> tuple[str, ...]:
-    """The types that a schema names; empty where it names none."""
-    kinds = node.get("type")
-    return (kinds,) if isinstance(kinds, str) else tuple(filter(_is_text, kinds)) if isinstance(kinds, list) else ()
-
-
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
@@ -307,24 +299,6 @@ def _object(node: Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "patternProperties_combined", ()
     if "propertyNames" in node and _present(node, "properties", "patternProperties", "unevaluatedProperties"):
         yield "propertyNames_combined", ()
-
-
-def pointer(ref: object) -> Path | None:
-    """The path that a reference within the schema leads along; None for any other reference."""
-    if not isinstance(ref, str) or not (ref == "#" or ref.startswith("#/")):
-        return None
-    return tuple(step.replace("~1", "/").replace("~0", "~") for step in ref[1:].split("/")[1:])
-
-
-def resolve(root: object, path: Path) -> object:
-    """What stands at `path`; None where nothing does."""
-    at: Any = root
-    for step in path:
-        if isinstance(at, list):
-            at = at[int(step)] if str(step).isascii() and str(step).isdigit() and int(step) < len(at) else None
-        else:
-            at = at.get(step) if isinstance(at, dict) else None
-    return at
 
 
 def _recursive(schema: object) -> frozenset[Path]:

@@ -1,4 +1,4 @@
-"""Makes values for JSON schemas: a few candidates for each, of which `valid.py` then says which fit."""
+"""Makes values for JSON schemas: a few candidates for each, of which `core/json_schema.py` then says which fit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from re import _constants as re_names  # type: ignore[attr-defined]  # the only 
 from re import _parser as re_parser  # type: ignore[attr-defined]
 from typing import Any
 
-from unmoor.leave.schemas.features import Schema, pointer, resolve, types_of
-from unmoor.leave.schemas.valid import Validity, fits
+from unmoor.core.json_schema import Schema, Validity, fits, pointer, resolve, types_of
 
 MOST_DEPTH = 12
 MOST_CANDIDATES = 24

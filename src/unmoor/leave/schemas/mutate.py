@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import Any
 
-from unmoor.leave.schemas.features import FeaturePlace, Features, Schema, pointer, schemas_in
+from unmoor.core.json_schema import UNKNOWN, Schema, Validity, fits, pointer
+from unmoor.leave.schemas.features import FeaturePlace, Features, schemas_in
 from unmoor.leave.schemas.instances import JUNK, MOST_ITEMS, Instances, merged, ordered, texts_of, without
-from unmoor.leave.schemas.valid import UNKNOWN, Validity, fits
 
 MOST_BAD, MOST_GOOD = 4, 3
 MOST_CHARACTERS = 64 * 1024

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from unmoor.leave.schemas.features import Schema, pointer, resolve, types_of
+Schema = Mapping[str, Any]
+Path = tuple[str | int, ...]
 
 MOST_STEPS = 20_000
 MOST_DEPTH = 64
@@ -136,6 +137,30 @@ class Validity:
         return not isinstance(value, dict) or all(
             self._fits(inner, value, depth) for key, inner in named.items() if key in value
         )
+
+
+def types_of(node: Schema) -> tuple[str, ...]:
+    """The types that a schema names; empty where it names none."""
+    kinds = node.get("type")
+    return (kinds,) if isinstance(kinds, str) else tuple(filter(_is_text, kinds)) if isinstance(kinds, list) else ()
+
+
+def pointer(ref: object) -> Path | None:
+    """The path that a reference within the schema leads along; None for any other reference."""
+    if not isinstance(ref, str) or not (ref == "#" or ref.startswith("#/")):
+        return None
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in ref[1:].split("/")[1:])
+
+
+def resolve(root: object, path: Path) -> object:
+    """What stands at `path`; None where nothing does."""
+    at: Any = root
+    for step in path:
+        if isinstance(at, list):
+            at = at[int(step)] if str(step).isascii() and str(step).isdigit() and int(step) < len(at) else None
+        else:
+            at = at.get(step) if isinstance(at, dict) else None
+    return at
 
 
 def same(one: object, other: object) -> bool:
