@@ -14,7 +14,8 @@ import pytest
 from unmoor.core.errors import WorldError
 from unmoor.engines.wire import AnswerForm, chat_body, read_body
 from unmoor.fake.engine import FakeEngine
-from unmoor.fake.script import Ask, Script, frames
+from unmoor.fake.frames import frames
+from unmoor.fake.script import Ask, Script
 
 
 def ask(engine: FakeEngine, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:

@@ -24,12 +24,13 @@ import httptools
 import msgspec
 
 from unmoor.core.errors import UnmoorError, UsageError, WorldError
-from unmoor.fake.script import Ask, Script, error_body, frames, whole_answer
+from unmoor.fake.frames import frames, whole_answer
+from unmoor.fake.script import Ask, Script, error_body
 
 _HOST = "127.0.0.1"
 _OK, _BAD_REQUEST, _NOT_FOUND = 200, 400, 404
 _REASONS = {_OK: "OK", _BAD_REQUEST: "Bad Request", _NOT_FOUND: "Not Found"}
-_ENDPOINTS = (b"/v1/chat/completions", b"/v1/completions")
+_ENDPOINTS = (b"/v1/chat/completions", b"/v1/completions", b"/v1/responses")
 _ASIDE_S = 0.1
 
 Choose = Callable[[Ask], Script]
@@ -169,7 +170,8 @@ class _Connection(asyncio.Protocol):
         elif script.fault == "slow_head":
             await self._drip(b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 4096)
         elif script.status != _OK:
-            self._whole(script.status, error_body(script.error_shape, script.error_message, script.status))
+            error = error_body(script.error_shape, script.error_message, script.status)
+            self._whole(script.status, error, retry_after_s=script.retry_after_s)
         elif not ask.stream or script.fault == "one_piece":
             await _until(received_at_s + script.ttft_s)
             self._whole(_OK, whole_answer(script, ask))
@@ -197,10 +199,10 @@ class _Connection(asyncio.Protocol):
             self._write(bytes([byte]))
             await asyncio.sleep(_ASIDE_S)
 
-    def _whole(self, status: int, body: bytes) -> None:
-        reason = _REASONS.get(status, "Scripted")
-        head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        self._write(head.encode() + body)
+    def _whole(self, status: int, body: bytes, *, retry_after_s: int | None = None) -> None:
+        wait = "" if retry_after_s is None else f"Retry-After: {retry_after_s}\r\n"
+        head = f"HTTP/1.1 {status} {_REASONS.get(status, 'Scripted')}\r\nContent-Type: application/json\r\n{wait}"
+        self._write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
 
     def _write(self, content: bytes) -> None:
         if self._transport is not None:

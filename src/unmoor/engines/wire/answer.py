@@ -11,9 +11,9 @@ import msgspec
 
 from unmoor.core.record import Outcome
 from unmoor.engines.wire.ask import STREAMED, AnswerForm
-from unmoor.engines.wire.chunk import Said, Usage, said_by, said_whole
+from unmoor.engines.wire.chunk import Said, Usage, read_chunks, said_by, said_in, said_whole
 from unmoor.engines.wire.form_check import Spoken, has_form
-from unmoor.engines.wire.sse import DONE, events
+from unmoor.engines.wire.sse import DONE, events, plain_events
 
 __all__ = ["AnswerReading", "Usage", "read_answer", "read_body", "read_stream"]
 
@@ -69,13 +69,37 @@ def read_stream(chunks: Sequence[tuple[int, bytes]], form: AnswerForm = STREAMED
     """
     listener = _Listener(form)
     ends = list(accumulate(len(piece) for _, piece in chunks))
-    for event in events(b"".join(piece for _, piece in chunks)):
+    body = b"".join(piece for _, piece in chunks)
+    if _hear_plain(listener, body, [at_ns for at_ns, _ in chunks], ends):
+        return listener.reading()
+    for event in events(body):
         at_ns = chunks[bisect_left(ends, event.end)][0]
         if event.content.strip() == DONE:
             listener.done(at_ns)
         elif not listener.hear(at_ns, said_by(event)):
             break
     return listener.reading()
+
+
+def _hear_plain(listener: _Listener, body: bytes, read_at_ns: Sequence[int], read_ends: Sequence[int]) -> bool:
+    """Whether the body was plain enough to be read in one go: most are, and there may be thousands of events in one."""
+    plain = plain_events(body)
+    if plain is None:
+        return False
+    event_ends, contents = plain
+    is_done = contents[-1] == DONE
+    chunks = read_chunks(contents[:-1] if is_done else contents)
+    if chunks is None or len(chunks) != len(contents) - is_done:
+        return False
+    place = 0
+    for end, chunk in zip(event_ends, chunks, strict=False):
+        while read_ends[place] < end:
+            place += 1
+        if not listener.hear(read_at_ns[place], said_in(chunk)):
+            return True
+    if is_done:
+        listener.done(read_at_ns[-1])
+    return True
 
 
 def read_body(body: bytes, form: AnswerForm = STREAMED) -> AnswerReading:

@@ -75,7 +75,7 @@ def completion_body(
     A schema is asked for as in chat: vLLM and SGLang know it here, OpenAI does not. Raises UsageError for tools.
     """
     if form.tools is not None or form.tool_choice is not None:
-        raise _not_there("tools", "completions", "the chat or the responses endpoint")
+        raise _cannot("completions", "for tools", "the chat or the responses endpoint")
     ask = _ask(model, {"prompt": prompt, "max_tokens": max_tokens}, form)
     return _encode(ask | _choices(form), ignore_eos=ignore_eos, seed=seed)
 
@@ -95,7 +95,7 @@ def responses_body(
     Source: https://platform.openai.com/docs/api-reference/responses/create (read 2026-12-01)
     """
     if form.n != 1:
-        raise _not_there("several choices", "responses", "the chat or the completions endpoint")
+        raise _cannot("responses", "for several choices", "the chat or the completions endpoint")
     ask = _ask(model, {"input": prompt, "max_output_tokens": max_tokens, "store": False}, form)
     if form.schema is not None:
         ask["text"] = {"format": {"type": "json_schema", **_schema(form.schema)}}
@@ -157,11 +157,11 @@ def _encode(ask: dict[str, Any], *, ignore_eos: bool, seed: int | None) -> bytes
     return msgspec.json.encode(ask)
 
 
-def _not_there(what: str, endpoint: str, expected: str) -> UsageError:
+def _cannot(endpoint: str, what: str, expected: str) -> UsageError:
     return UsageError(
-        f"the {endpoint} endpoint has no {what}",
+        f"the {endpoint} endpoint cannot be asked {what}",
         where="endpoint",
-        seen=f"{what} asked of {endpoint}",
+        seen=endpoint,
         expected=expected,
-        hint=f"leave {what} out, or ask {expected}",
+        hint=f"ask {expected}, or do not ask {what}",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -10,8 +10,6 @@ import msgspec
 from unmoor.engines.wire.error_text import UNREADABLE, error_text, message_of
 from unmoor.engines.wire.sse import Event
 
-_ANSWER_FIELDS: Final = ("content", "tool_calls", "function_call", "refusal")
-_REASONING_FIELDS: Final = ("reasoning", "reasoning_content")
 _MOST_TOKENS: Final = 10**9
 """A count above this is no count: it would drown every sum that it is in."""
 
@@ -103,6 +101,7 @@ class Chunk(msgspec.Struct):
 
 
 _read_chunk = msgspec.json.Decoder(Chunk).decode
+_read_chunks = msgspec.json.Decoder(Chunk).decode_lines
 _read_response = msgspec.json.Decoder(_Response).decode
 
 
@@ -114,6 +113,19 @@ def said_by(event: Event) -> Said:
         chunk = _read_chunk(event.content)
     except UNREADABLE:
         return Said(error=f"an event of {len(event.content)} bytes is not a chunk of a completion")
+    return said_in(chunk)
+
+
+def read_chunks(contents: Sequence[bytes]) -> list[Chunk] | None:
+    """The data of several events, none of which has a line feed, in one go; None where one of them cannot be read."""
+    try:
+        return _read_chunks(b"\n".join(contents))
+    except UNREADABLE:
+        return None
+
+
+def said_in(chunk: Chunk) -> Said:
+    """What an event says whose data has been read."""
     if chunk.error or chunk.object == "error" or (chunk.choices is None and chunk.message):
         return Said(error=message_of({"error": chunk.error, "message": chunk.message}))
     if chunk.type is not None and chunk.choices is None:
@@ -141,8 +153,8 @@ def _piece(choice: _Choice, message: _Message | None) -> Piece:
         return Piece(place, reasons=False, answers=bool(text), text=text, finish=choice.finish_reason)
     return Piece(
         place,
-        reasons=any(getattr(message, field) for field in _REASONING_FIELDS),
-        answers=bool(choice.text) or any(getattr(message, field) for field in _ANSWER_FIELDS),
+        reasons=bool(message.reasoning or message.reasoning_content),
+        answers=bool(choice.text or message.content or message.tool_calls or message.function_call or message.refusal),
         text=message.content if isinstance(message.content, str) else "",
         calls=tuple(_calls(message)) if message.tool_calls or message.function_call else (),
         finish=choice.finish_reason,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 import msgspec
@@ -13,6 +14,8 @@ from unmoor.engines.wire.error_text import UNREADABLE
 
 DONE: Final = b"[DONE]"
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+_DATA, _BLANK = b"data: ", b"\n\n"
+_PLAIN: Final = re.compile(rb"(?:data: \{[^\r\n]*+\n\n)*+(?:data: \[DONE\]\n\n)?+(?<=.)", re.DOTALL)
 
 
 class Event(NamedTuple):
@@ -42,6 +45,19 @@ def events(body: bytes) -> Iterator[Event]:
     name = _take(body[start:], name, content)
     if content and _whole(last := b"\n".join(content)):
         yield Event(len(body), name, last)
+
+
+def plain_events(body: bytes) -> tuple[list[int], list[bytes]] | None:
+    """The ends and the data of a body in the one framing that nearly every server uses, at a fraction of the cost.
+
+    That is `data: {...}`, a line feed and a blank line for each event, and "[DONE]" last of all, if at all. None for
+    any other body, which `events` understands.
+    """
+    if _PLAIN.fullmatch(body) is None:
+        return None
+    contents = body[len(_DATA) : -len(_BLANK)].split(_BLANK + _DATA)
+    around = len(_DATA) + len(_BLANK)
+    return list(accumulate(len(content) + around for content in contents)), contents
 
 
 def _take(line: bytes, name: bytes, content: list[bytes]) -> bytes:
