@@ -466,8 +466,10 @@ def test_a_client_that_is_late_for_the_objective_says_so() -> None:
         nothing: list[Record] = []
         strict = replay(target, plan(), sink=nothing.append, timeout_s=5.0, slo=Slo(ttft_s=1e-6))
         loose = replay(target, plan(), sink=nothing.append, timeout_s=5.0, slo=Slo(ttft_s=1000.0))
-        unbound = replay(target, plan(), sink=nothing.append, timeout_s=5.0, slo=Slo(e2e_s=1e-6))
+        to_the_end = replay(target, plan(), sink=nothing.append, timeout_s=5.0, slo=Slo(ttft_s=9.0, e2e_s=1e-6))
+        unbound = replay(target, plan(), sink=nothing.append, timeout_s=5.0, slo=Slo(tpot_s=1e-6))
     assert [caveat.code for caveat in strict.caveats] == ["client_bound"]
+    assert [caveat.code for caveat in to_the_end.caveats] == ["client_bound"]
     assert loose.caveats == unbound.caveats == ()
 
 

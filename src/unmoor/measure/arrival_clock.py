@@ -16,6 +16,7 @@ ANCILLARY_BYTES = socket.CMSG_SPACE(_TIMESPEC.size)
 """Room that one stamp needs in recvmsg."""
 
 _JITTER_NS = 50_000
+_LOOK_NS = 1_000_000
 _DISTRUST_NS = 100_000_000
 """How long stamps are not believed after the wall clock stepped: what arrived before is read by then."""
 
@@ -26,8 +27,8 @@ class ArrivalClock:
     """Turns the kernel's receive stamps, which are of the wall clock, into monotonic ones.
 
     Between the two clocks lies an offset that changes only when the wall clock is set: Linux slews both alike. It is
-    looked at once a turn of the loop. A stamp is believed when it lies between what came before on its connection and
-    now; others are dropped and counted, and the reader's time stands in for them.
+    looked at once a millisecond, while something comes. A stamp is believed when it lies between what came before on
+    its connection and now; others are dropped and counted, and the reader's time stands in for them.
 
     `lags_ns` has, for each stamp believed, how much later the reader was. `dropped` and `unstamped` count the reads
     with a stamp that was not believed and without any. With `kernel` false no stamps are asked for.
@@ -40,6 +41,7 @@ class ArrivalClock:
         self._kernel = kernel
         self._offset_ns = _offset_ns()
         self._trusted_from_ns = 0
+        self._look_at_ns = 0
 
     @property
     def source(self) -> Literal["kernel", "user"]:
@@ -55,8 +57,9 @@ class ArrivalClock:
         except OSError:
             return
 
-    def look(self) -> None:
+    def _look(self, now_ns: int) -> None:
         """Notices that the wall clock was set."""
+        self._look_at_ns = now_ns + _LOOK_NS
         if abs(time_ns() - monotonic_ns() - self._offset_ns) <= _JITTER_NS:
             return
         found_ns = _offset_ns()  # or this process was interrupted between the two readings: then they agree again
@@ -72,6 +75,8 @@ class ArrivalClock:
         if not stamps:
             self.unstamped += 1
             return read_at_ns
+        if read_at_ns >= self._look_at_ns:
+            self._look(read_at_ns)
         level, kind, packed = stamps[0]
         if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(packed) == _TIMESPEC.size:
             seconds, nanoseconds = _TIMESPEC.unpack(packed)

@@ -31,6 +31,9 @@ _EVENTS = 64
 
 _READ_BYTES = 1 << 16
 
+_UNKNOWN = 0
+"""No moment of the clock: what is due next is to be looked up again."""
+
 _BURST = 32
 """Connections opened, or requests sent, in one turn."""
 
@@ -76,7 +79,7 @@ class WireLoop:
         self._in_flight = 0  # launched, and neither ended nor given up
         self._halted = False
         self._heartbeat_at_ns = 0
-        self._next_ns = 0
+        self._next_ns = _UNKNOWN
         self._look_at_ns = 0
         self._epoll = watch()
         self._connections: dict[int, Connection] = {}
@@ -109,10 +112,12 @@ class WireLoop:
     def finish(self) -> None:
         """Sends nothing more; what is in flight goes on to its end."""
         self._pace.end()
+        self._next_ns = _UNKNOWN
 
     def halt(self) -> None:
         """Sends nothing more and ends what is in flight. Before `run` it means that nothing is sent at all."""
         self._halted = True
+        self._next_ns = _UNKNOWN
         self.partial = self._pace.end() or self.partial
         for connection in list(self._connections.values()):
             if connection.exchange is not None:
@@ -127,14 +132,18 @@ class WireLoop:
 
     def _turn(self) -> None:
         events = self._wait()
-        self._clock.look()
         for descriptor, kinds in events:
             connection = self._connections.get(descriptor)
-            if connection is not None:
+            if connection is None:
+                continue
+            if kinds == READABLE and connection.connected:
+                self._receive(connection)
+            else:
                 self._serve(connection, kinds)
         now_ns = monotonic_ns()
         if now_ns >= self._next_ns:
             self._keep_time(now_ns)
+            self._next_ns = _UNKNOWN
         if self._to_settle or self._to_record:
             self._work_off(now_ns, calm=not events)
 
@@ -144,7 +153,8 @@ class WireLoop:
         epoll counts in milliseconds, so the last one is waited for by select, on the epoll itself.
         """
         now_ns = monotonic_ns()
-        self._next_ns = self._next_at_ns()
+        if self._next_ns == _UNKNOWN:
+            self._next_ns = self._next_at_ns()
         working = (self._to_settle or self._to_record) and not self._due_soon(now_ns)
         wait_ns = 0 if working else self._next_ns - now_ns
         whole_ms = (wait_ns - _MS // 10) // _MS
@@ -298,8 +308,14 @@ class WireLoop:
         if due is not None:
             now_ns = monotonic_ns()
             self._in_flight -= 1
-            self._pace.ended(due.place, now_ns)
+            self._over(due, now_ns)
             self._to_record.append((now_ns, lambda: refused(due.request, due.at_ns, now_ns, reason)))
+
+    def _over(self, due: Due, at_ns: int) -> None:
+        """A request has ended: what waits for it gets its time."""
+        if self._pacing.waits:
+            self._pace.ended(due.place, at_ns)
+            self._next_ns = _UNKNOWN
 
     def _send(self, connection: Connection, due: Due) -> None:
         connection.due = due
@@ -379,7 +395,7 @@ class WireLoop:
         connection.exchange = connection.due = None
         connection.turn += 1
         self._in_flight -= 1
-        self._pace.ended(due.place, exchange.closed_at_ns or monotonic_ns())
+        self._over(due, exchange.closed_at_ns or monotonic_ns())
         self._to_record.append(
             (monotonic_ns(), lambda: record_of(exchange, due.request, due.at_ns, stopped, stop_reason=reason))
         )

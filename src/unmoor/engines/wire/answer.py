@@ -11,7 +11,7 @@ import msgspec
 
 from unmoor.core.record import Outcome
 from unmoor.engines.wire.ask import STREAMED, AnswerForm
-from unmoor.engines.wire.chunk import Said, Usage, read_chunks, said_by, said_in, said_whole
+from unmoor.engines.wire.chunk import Said, Usage, read_chunks, said_by, said_in, said_whole, said_without_text
 from unmoor.engines.wire.form_check import Spoken, has_form
 from unmoor.engines.wire.sse import DONE, events, plain_events
 
@@ -91,11 +91,12 @@ def _hear_plain(listener: _Listener, body: bytes, read_at_ns: Sequence[int], rea
     chunks = read_chunks(contents[:-1] if is_done else contents)
     if chunks is None or len(chunks) != len(contents) - is_done:
         return False
+    said = said_in if listener.checks else said_without_text
     place = 0
     for end, chunk in zip(event_ends, chunks, strict=False):
         while read_ends[place] < end:
             place += 1
-        if not listener.hear(read_at_ns[place], said_in(chunk)):
+        if not listener.hear(read_at_ns[place], said(chunk)):
             return True
     if is_done:
         listener.done(read_at_ns[-1])
@@ -140,6 +141,11 @@ class _Listener:
         self._error: str | None = None
         self._ended = False
         self._spoken = Spoken() if form.is_checked else None
+
+    @property
+    def checks(self) -> bool:
+        """Whether the text of the answer is needed."""
+        return self._spoken is not None
 
     def done(self, at_ns: int) -> None:
         """Notes "[DONE]"."""

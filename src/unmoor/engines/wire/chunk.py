@@ -57,6 +57,11 @@ class Said(NamedTuple):
     over: bool = False
 
 
+_AN_ANSWER: Final = Said((Piece(0, reasons=False, answers=True),))
+_A_REASON: Final = Said((Piece(0, reasons=True, answers=False),))
+_NOTHING: Final = Said()
+
+
 class _Message(msgspec.Struct):
     content: Any = None
     reasoning: Any = None
@@ -131,6 +136,20 @@ def said_in(chunk: Chunk) -> Said:
     if chunk.type is not None and chunk.choices is None:
         return _of_response_event(chunk.type, chunk)
     return Said(tuple(_piece(choice, choice.delta) for choice in chunk.choices or ()), _usage(chunk.usage))
+
+
+def said_without_text(chunk: Chunk) -> Said:
+    """The same but for text and calls, for an answer whose form nobody checks: nearly every event is a token alone."""
+    choices = chunk.choices
+    if choices is None or len(choices) != 1 or chunk.usage is not None or chunk.error or chunk.object == "error":
+        return said_in(chunk)
+    choice = choices[0]
+    delta = choice.delta
+    if delta is None or choice.finish_reason is not None or choice.text or choice.index != 0:
+        return said_in(chunk)
+    if delta.content or delta.tool_calls or delta.function_call or delta.refusal:
+        return said_in(chunk) if delta.reasoning or delta.reasoning_content else _AN_ANSWER
+    return _A_REASON if delta.reasoning or delta.reasoning_content else _NOTHING
 
 
 def said_whole(body: bytes) -> Said:
