@@ -28,8 +28,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from unmoor.core.calibration import Answer, Kept
 from unmoor.core.errors import UnmoorError, UsageError, WorldError
-from unmoor.fake.calibration_answer import Answer, Wire, models, wire_of
+from unmoor.fake.calibration_answer import Wire, models, wire_of
 
 _HOST = "127.0.0.1"
 _SO_TIMESTAMPNS = 35
@@ -44,30 +45,6 @@ _SENDS = 128
 _BACKLOG = 4096
 _MOST_WAITED_NS = 60_000_000_000
 """A wait longer than this is a wall clock that was set."""
-
-
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """How the server kept its pace. `late_s` is sent - due of every write, in seconds; None where nothing was sent.
-
-    A write is due at a time that counts from when the kernel had the request (Linux; else from its reading), so that a
-    server too slow to read is late too. `gap_s` is between two writes of an answer, as they were sent. `blocked` writes
-    found a client that had not read what came before; `cut` answers, one that went away. `cpu_s` is the server's own.
-    """
-
-    requests: int
-    chunks: int
-    writes: int
-    late_p50_s: float | None
-    late_p99_s: float | None
-    late_max_s: float | None
-    gap_p50_s: float | None
-    gap_p99_s: float | None
-    gap_max_s: float | None
-    blocked: int
-    cut: int
-    open_connections: int
-    cpu_s: float
-    wall_s: float
 
 
 class _Stream:
@@ -100,6 +77,8 @@ class CalibrationServer:
         self._number = 0  # of what was put in _due: two of one moment are sent in that order
         self._connections = 0
         self._control = b""
+        self._asked = 0
+        self._asked_at_ns = (0, 0)
         self._begin(answer)
 
     @property
@@ -157,9 +136,7 @@ class CalibrationServer:
             stream.left -= 1
             now_ns = monotonic_ns()
             late_ns.append(now_ns - at_ns)
-            if first:
-                self._requests += 1
-            else:
+            if not first:
                 gaps_ns.append(now_ns - stream.sent_at_ns)
             stream.sent_at_ns = now_ns
             if stream.left:
@@ -252,6 +229,8 @@ class CalibrationServer:
         stream.wire = self._wires[path.endswith(b"/chat/completions")]
         stream.writes = stream.left = self._answer.writes
         stream.gap_ns = round(self._answer.gap_s * 1e9)
+        self._asked_at_ns = (self._asked_at_ns[0] or at_ns, at_ns)
+        self._asked += 1
         self._number += 1
         heappush(self._due, (at_ns + round(self._answer.first_s * 1e9), self._number, stream))
 
@@ -294,7 +273,8 @@ class CalibrationServer:
         self._wires = [wire_of(answer, chat=False), wire_of(answer, chat=True)]
         self._late_ns: array[int] = array("q")
         self._gaps_ns: array[int] = array("q")
-        self._requests = self._chunks = self._blocked = self._cut = 0
+        self._asked_at_ns = (0, 0)
+        self._asked = self._chunks = self._blocked = self._cut = 0
         self._due = [due for due in self._due if not due[2].gone]
         heapify(self._due)
         self._began = (monotonic_ns(), time.process_time())
@@ -302,8 +282,10 @@ class CalibrationServer:
     def _kept(self) -> Kept:
         late_s, gaps_s = (np.array(values, dtype=np.float64) / 1e9 for values in (self._late_ns, self._gaps_ns))
         began_ns, cpu_s = self._began
+        asked_ns = self._asked_at_ns[1] - self._asked_at_ns[0]
         return Kept(
-            requests=self._requests,
+            requests=self._asked,
+            request_rps=(self._asked - 1) * 1e9 / asked_ns if asked_ns > 0 else None,
             chunks=self._chunks,
             writes=len(late_s),
             late_p50_s=_quantile(late_s, 0.5),
@@ -381,7 +363,7 @@ def _answer(text: str) -> Answer:
             where="--answer",
             seen=str(error),
             expected=f"a JSON object with any of: {', '.join(Answer.__struct_fields__)}",
-            hint="its fields are those of `Answer` in unmoor.fake.calibration_answer, each with a default",
+            hint="its fields are those of `Answer` in unmoor.core.calibration, each with a default",
         ) from error
 
 
@@ -390,7 +372,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m unmoor.fake.calibration", description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=0, help="port of 127.0.0.1; 0, the default, takes a free one")
     parser.add_argument(
-        "--answer", default="{}", help="what every request gets, as JSON (fake.calibration_answer.Answer)"
+        "--answer", default="{}", help="what every request gets, as JSON (unmoor.core.calibration.Answer)"
     )
     chosen = parser.parse_args(arguments)
     try:

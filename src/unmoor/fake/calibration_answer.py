@@ -1,4 +1,4 @@
-"""The answers of the calibration server: how many chunks, when, and their bytes, made before the first is sent."""
+"""The bytes of the calibration server's answers, made before the first is sent."""
 
 from __future__ import annotations
 
@@ -6,30 +6,9 @@ from typing import Any
 
 import msgspec
 
+from unmoor.core.calibration import Answer
+
 MODEL = "calibration"
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every request gets: `chunks` of one token each, the first `first_s` after the request, then one a `gap_s`.
-
-    With a gap of 0 all of them go out in one write.
-    """
-
-    chunks: int = 20
-    gap_s: float = 0.05
-    first_s: float = 0.05
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for an answer that cannot be sent."""
-        if not 1 <= self.chunks <= 1_000_000:  # noqa: PLR2004 - a million
-            raise ValueError(f"chunks from 1 to 1,000,000, not {self.chunks}")
-        if not (0 <= self.gap_s <= 60 and 0 <= self.first_s <= 60):  # noqa: PLR2004 - a minute
-            raise ValueError("gap_s and first_s from 0 to 60 seconds")
-
-    @property
-    def writes(self) -> int:
-        """How many writes an answer takes."""
-        return self.chunks if self.gap_s > 0 else 1
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True):
