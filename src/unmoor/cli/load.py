@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from unmoor.cli.load_asks import AskOptions, ask_options, asked_of, form_of, mix_of
 from unmoor.cli.load_pace import PaceOptions, SloOptions, pace_options, pacing_of, slo_of, slo_options
 from unmoor.cli.load_traffic import TrafficOptions, traffic_options, workload_to_send
 from unmoor.cli.path_name import PATH_NAME
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from unmoor.cli.record_file import RecordFile
     from unmoor.core.record import Record
     from unmoor.core.traffic import Workload
+    from unmoor.measure.adapter_mix import AdapterMix
     from unmoor.measure.load import PlannedRequest, Target
     from unmoor.measure.load_report import LoadReport, Sent
 
@@ -30,7 +32,7 @@ INTERRUPTED = 130
 @traffic_options
 @pace_options
 @click.option("--model", metavar="NAME", help="The model's name there; asked of the server unless given.")
-@click.option("--endpoint", type=click.Choice(["chat", "completions"]), default="chat", show_default=True)
+@ask_options
 @slo_options
 @click.option("--seed", type=int, metavar="N", help="The same prompts as another run with N; a cache may know them.")
 @click.option("--records", type=PATH_NAME, metavar="OUT", help="Keep every request as a JSON line as it ends.")
@@ -44,7 +46,7 @@ def command(
     traffic: TrafficOptions,
     pace: PaceOptions,
     model: str | None,
-    endpoint: str,
+    asks: AskOptions,
     bounds: SloOptions,
     seed: int | None,
     records: Path | None,
@@ -62,25 +64,27 @@ def command(
     from unmoor.measure.load_report import Sent
     from unmoor.measure.served import only_served_name
 
+    form, mix = form_of(asks), mix_of(asks, model_given=model is not None)
     pacing = pacing_of(pace, rate_given=traffic.rate is not None)
     endless = pace.until_ttft_p95 is not None or (pace.concurrency is not None and pace.duration is not None)
     workload = workload_to_send(traffic, seed=seed, duration_s=pace.duration, endless=endless)
     check_places({"--records": records, "--parquet": parquet})
     check_parquet(parquet)
     with RecordFile(records) as kept:
-        name = model or only_served_name(url)
-        target = Target(url=url, served_name=name, endpoint="chat" if endpoint == "chat" else "completions")
+        name = model or (mix.names[0] if mix else only_served_name(url))
+        target = Target(url=url, served_name=name, endpoint=asks.endpoint, form=form)
         sent = Sent(
             target=target.url,
-            model=target.served_name,
+            model=", ".join(mix.names) if mix else name,
             endpoint=target.endpoint,
+            asked=asked_of(form, mix),
             input_tokens={index: one.input_tokens for index, one in enumerate(workload.requests)},
             slo=slo_of(bounds),
             pacing=pacing,
             warm_up_s=pace.warm_up,
             cool_down_s=pace.cool_down,
         )
-        report = _measured(target, workload, sent, pace, seed=seed, kept=kept)
+        report = _measured(target, workload, sent, pace, mix, seed=seed, kept=kept)
         _show(report, as_json=as_json)
         write_parquet(parquet, kept.records)
         kept.raise_if_lost()
@@ -90,7 +94,14 @@ def command(
 
 
 def _measured(
-    target: Target, workload: Workload, sent: Sent, pace: PaceOptions, *, seed: int | None, kept: RecordFile
+    target: Target,
+    workload: Workload,
+    sent: Sent,
+    pace: PaceOptions,
+    mix: AdapterMix | None,
+    *,
+    seed: int | None,
+    kept: RecordFile,
 ) -> LoadReport:
     from msgspec.structs import replace
 
@@ -100,6 +111,8 @@ def _measured(
     from unmoor.measure.replay import replay
 
     planned = _planned(target, workload, timeout_s=pace.timeout, seed=seed)
+    if mix is not None:
+        planned = mix.dealt(planned, seed=seed)
     narrow = NarrowEnough(pace.until_ttft_p95 / 100, warm_up_s=pace.warm_up) if pace.until_ttft_p95 else None
     kept.begin()
     with _Progress(len(planned)) as progress:
@@ -145,7 +158,7 @@ def _planned(target: Target, workload: Workload, *, timeout_s: float, seed: int 
             "the first request was not answered",
             where=target.url,
             seen=f"{probe.outcome.value}: {probe.error}" if probe.error else probe.outcome.value,
-            expected="an answer that streams",
+            expected="an answer that streams" if target.form.stream else "an answer",
             hint="--model and --endpoint say what is asked for; the server's log says more",
         )
     indices = range(len(workload.requests))

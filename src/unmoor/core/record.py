@@ -25,13 +25,14 @@ class Outcome(StrEnum):
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One request as measured. Clock readings are monotonic nanoseconds; missing is None, never 0.
 
-    `index` is the request's place in the workload, so that settings are compared request by request.
+    `index` is the request's place in the workload, so that settings are compared request by request. `model` is who was
+    asked, where requests of one load ask several (adapters).
     `chunk_at_ns` holds the receive time of every chunk that carried content (of any kind: text, reasoning, tool call),
     `first_answer_at_ns` that of the first whose content was not reasoning. An answer in one piece has no chunks and no
     first token; its `last_token_at_ns` is when its last byte was there.
-    `choices` were asked for at once; token counts are of all of them together, and `reasoning_tokens` those of the
-    output tokens that are no part of the answer. `tokens_from` names who counted the output tokens: "server" (usage
-    block) or None when nobody did.
+    `choices` were asked for at once, where it was more than one; token counts are of all of them together, and
+    `reasoning_tokens` those of the output tokens that are no part of the answer. `tokens_from` names who counted the
+    output tokens: "server" (usage block) or None when nobody did.
     `valid` says whether the answer had the form asked for, a schema's or that of calls of the tools offered; None where
     none was, where nothing could be checked, and for a request that failed.
     `retry_after_s` is how long the server asked to be left alone for, with an error.
@@ -52,11 +53,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
     tokens_from: str | None = None
-    choices: int = 1
+    choices: int | None = None
     finish_reason: str | None = None
     status: int | None = None
     error: str | None = None
     valid: bool | None = None
+    model: str | None = None
     retry_after_s: float | None = None
 
     @property
@@ -111,7 +113,7 @@ def tpot_s(record: Record) -> float | None:
     None for several choices at once, whose tokens come side by side and are counted together.
     The same as vLLM's TPOT; AIPerf calls this ITL; GuideLLM's TPOT includes the first token.
     """
-    if record.choices != 1:
+    if record.choices is not None:
         return None
     if not record.ok or record.output_tokens is None or record.output_tokens < 2:  # noqa: PLR2004 - by definition
         return None
@@ -124,7 +126,7 @@ def itl_s(record: Record) -> tuple[float, ...]:
 
     A chunk can hold several tokens: not the same as a time per token.
     """
-    if not record.ok or record.choices != 1:
+    if not record.ok or record.choices is not None:
         return ()
     return tuple((later - earlier) / 1e9 for earlier, later in pairwise(record.chunk_at_ns))
 

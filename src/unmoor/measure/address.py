@@ -57,12 +57,8 @@ def address_of(target: Target) -> Address:
 
 
 def asked_of(target: Target, request: PlannedRequest) -> PlannedRequest:
-    """The request with what it leaves to its target: who is asked, and what the answer is to be."""
-    return replace(
-        request,
-        model=target.served_name if request.model is None else request.model,
-        form=target.form if request.form is None else request.form,
-    )
+    """The request with what it leaves to its target to say: what the answer is to be."""
+    return request if request.form is not None else replace(request, form=target.form)
 
 
 def request_bytes(target: Target, address: Address, request: PlannedRequest) -> bytes:

@@ -228,11 +228,12 @@ def record_of(
         cached_tokens=usage.cached_tokens,
         reasoning_tokens=usage.reasoning_tokens,
         tokens_from=None if usage.output_tokens is None else "server",
-        choices=form.n,
+        choices=form.n if form.n > 1 else None,
         finish_reason=reading.finish_reason,
         status=exchange.status,
         error=withhold(error, request.prompt) if error else None,
         valid=reading.valid if outcome is Outcome.OK else None,
+        model=request.model,
         retry_after_s=exchange.retry_after_s,
     )
 
@@ -250,6 +251,7 @@ def refused(request: PlannedRequest, scheduled_at_ns: int, closed_at_ns: int, re
         scheduled_at_ns=scheduled_at_ns,
         closed_at_ns=closed_at_ns,
         error=reason,
+        model=request.model,
     )
 
 

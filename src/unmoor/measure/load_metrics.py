@@ -9,7 +9,18 @@ import msgspec
 import numpy as np
 
 from unmoor.core.quantile_interval import QuantileInterval, quantile_interval
-from unmoor.core.record import Record, e2e_s, meets, scheduled_e2e_s, scheduled_ttft_s, tpot_s, ttft_s
+from unmoor.core.record import (
+    Record,
+    e2e_s,
+    itl_s,
+    meets,
+    scheduled_e2e_s,
+    scheduled_ttfa_s,
+    scheduled_ttft_s,
+    tpot_s,
+    ttfa_s,
+    ttft_s,
+)
 from unmoor.core.slo import Slo
 from unmoor.core.stats import quantile
 
@@ -31,11 +42,14 @@ class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """The latencies. `ttft_s` and `e2e_s` run from when a request was due, the `service` ones from when it was sent.
 
-    `itl_s` is over every gap between two chunks; its quantiles have no bounds, since gaps of one answer are alike.
+    `ttfa_s` is the time to the first content that is not reasoning. `itl_s` is over every gap between two chunks; its
+    quantiles have no bounds, since gaps of one answer are alike.
     """
 
     ttft_s: Quantiles
     ttft_service_s: Quantiles
+    ttfa_s: Quantiles
+    ttfa_service_s: Quantiles
     tpot_s: Quantiles
     itl_s: Quantiles
     e2e_s: Quantiles
@@ -73,12 +87,12 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
 
 def metrics_of(counted: Sequence[Record]) -> Metrics:
     """The latencies of these requests; those that failed have none."""
-    gaps_s = [
-        (later - earlier) / 1e9 for record in counted if record.ok for earlier, later in pairwise(record.chunk_at_ns)
-    ]
+    gaps_s = [gap_s for record in counted for gap_s in itl_s(record)]
     return Metrics(
         ttft_s=_quantiles([scheduled_ttft_s(record) for record in counted]),
         ttft_service_s=_quantiles([ttft_s(record) for record in counted]),
+        ttfa_s=_quantiles([scheduled_ttfa_s(record) for record in counted]),
+        ttfa_service_s=_quantiles([ttfa_s(record) for record in counted]),
         tpot_s=_quantiles([tpot_s(record) for record in counted]),
         itl_s=_without_bounds(_quantiles(gaps_s)),
         e2e_s=_quantiles([scheduled_e2e_s(record) for record in counted]),

@@ -37,6 +37,20 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     headroom: float | None = None
 
 
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked of each answer: whether to stream, how many choices, whether by a schema, how many tools offered.
+
+    `adapters` are the names asked, with their weights; empty where all requests ask one.
+    """
+
+    stream: bool = True
+    choices: int = 1
+    schema: bool = False
+    tools: int = 0
+    tool_choice: str | None = None
+    adapters: dict[str, float] = {}
+
+
 class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
     """A load as it went. A failed request is in no latency, and in the denominator of everything else.
 
@@ -44,18 +58,22 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
     of the window, `slices` it in ten parts (none where it holds too few requests), `failures` counts the failed ones by
     kind. `void` names reasons for which no figure here may be used. `slo_attainment` and `goodput_rps` are None without
     an SLO. `token_source` says who counted the output tokens: "server", or None where nobody did for some request.
-    `prefix_hit_rate` is the cached share of the prompt tokens of the window, as the server reports it.
+    `prefix_hit_rate` is the cached share of the prompt tokens of the window, as the server reports it. `valid` is the
+    share of the answers checked that had the form asked for; None where none could be. `models` counts the requests of
+    each name asked, where there were several.
     """
 
     target: str
     model: str
     endpoint: str
+    asked: Asked
     pacing: Pacing
     ended_by: str | None
     planned: int
     requests: int
     failed: int
     failures: dict[str, int]
+    models: dict[str, int]
     partial: bool
     void: tuple[Caveat, ...]
     window: Window
@@ -70,6 +88,8 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
     goodput_rps: float | None
     input_tokens: int | None
     output_tokens: int | None
+    reasoning_tokens: int | None
+    valid: Interval | None
     token_source: str | None
     prefix_hit_rate: float | None
     client: Client
@@ -84,6 +104,7 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str
     input_tokens: dict[int, int]
     slo: Slo | None = None
+    asked: Asked = Asked()
     pacing: Pacing = Pacing()
     warm_up_s: float = 0.0
     cool_down_s: float = 0.0
@@ -99,12 +120,14 @@ def load_report(sent: Sent, records: Sequence[Record], replay: ReplayReport) -> 
         target=sent.target,
         model=sent.model,
         endpoint=sent.endpoint,
+        asked=sent.asked,
         pacing=sent.pacing,
         ended_by=replay.ended_by,
         planned=replay.planned,
         requests=len(counted),
         failed=len(counted) - len(ok),
         failures=dict(Counter(record.outcome.value for record in counted if not record.ok)),
+        models=dict(Counter(record.model for record in counted if record.model is not None)),
         partial=replay.partial,
         void=void_by(replay, counted),
         window=window,
@@ -119,6 +142,8 @@ def load_report(sent: Sent, records: Sequence[Record], replay: ReplayReport) -> 
         goodput_rps=None if met is None or span_s is None else met / span_s,
         input_tokens=_total([record.input_tokens for record in ok]),
         output_tokens=_total([record.output_tokens for record in ok]),
+        reasoning_tokens=_total([record.reasoning_tokens for record in ok]),
+        valid=_valid(ok),
         token_source=_token_source(ok),
         prefix_hit_rate=_hit_rate(ok),
         client=_client(replay),
@@ -164,6 +189,11 @@ def _total(counts: Sequence[int | None]) -> int | None:
     """The sum; None where one of them is not known, or there is none."""
     known = [count for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
+
+
+def _valid(ok: Sequence[Record]) -> Interval | None:
+    checked = [record.valid for record in ok if record.valid is not None]
+    return wilson(sum(checked), len(checked)) if checked else None
 
 
 def _token_source(ok: Sequence[Record]) -> str | None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from unmoor.core.plural import plural
 from unmoor.core.quantile_interval import QuantileInterval
+from unmoor.core.stats import Interval
 from unmoor.measure.load import Pacing
 from unmoor.measure.load_metrics import Quantiles, Slice
-from unmoor.measure.load_report import Lag, LoadReport
+from unmoor.measure.load_report import Asked, Lag, LoadReport
 from unmoor.report.layout import heading, table, wrapped
 
 _MS = 1000
@@ -19,10 +20,12 @@ _ENDED = {"duration": "; the time was over", "enough": "; the interval was narro
 
 def render(report: LoadReport) -> str:
     """The whole report, 100 columns wide, without colour."""
-    lines = [f"{report.model} at {report.target}, {report.endpoint}, measured here"]
+    lines = [f"{report.model} at {report.target}, {report.endpoint}{_asked(report.asked)}, measured here"]
     lines += wrapped(_sent(report), "  sent     ")
     lines += wrapped(_came(report), "  came     ")
     lines += wrapped(_carried(report), "  carried  ")
+    if report.valid is not None:
+        lines += wrapped(_formed(report.valid), "  form     ")
     if report.slo is not None:
         lines += wrapped(_kept(report), "  SLO      ")
     lines += ["", heading("Latencies in ms, with the bounds of each quantile at 95 %"), *_latencies(report)]
@@ -45,6 +48,19 @@ def _sent(report: LoadReport) -> str:
     stopped = f"; stopped before the end of {report.planned:,}" if report.partial else ""
     over = f"{plural(report.requests, 'request')} over {window.to_s - window.from_s:,.1f} s"
     return f"{over}{_waited(report.pacing)}{rate}{achieved}{left_out}{stopped}{_ENDED.get(report.ended_by or '', '')}"
+
+
+def _asked(asked: Asked) -> str:
+    choices = f", {asked.choices} choices each" if asked.choices > 1 else ""
+    tools = f", {plural(asked.tools, 'tool')}" if asked.tools else ""
+    return f"{choices}{tools}{', by a schema' if asked.schema else ''}{'' if asked.stream else ', in one piece'}"
+
+
+def _formed(valid: Interval) -> str:
+    return (
+        f"{valid.value:.1%} of {plural(valid.n, 'answer')} that could be checked had the form asked for "
+        f"({valid.low:.1%} to {valid.high:.1%})"
+    )
 
 
 def _waited(pacing: Pacing) -> str:
@@ -99,10 +115,12 @@ def _kept(report: LoadReport) -> str:
 
 def _latencies(report: LoadReport) -> list[str]:
     metrics = report.metrics
+    answers = [("first answer from due", metrics.ttfa_s)] if report.reasoning_tokens else []
     rows: list[tuple[str, ...]] = [("", "mean", "p50", "p90", "p95", "p99")]
     for name, found in (
         ("TTFT from due", metrics.ttft_s),
         ("TTFT from sent", metrics.ttft_service_s),
+        *answers,
         ("TPOT", metrics.tpot_s),
         ("between chunks", metrics.itl_s),
         ("end to end from due", metrics.e2e_s),
