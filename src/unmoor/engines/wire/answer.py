@@ -11,7 +11,16 @@ import msgspec
 
 from unmoor.core.record import Outcome
 from unmoor.engines.wire.ask import STREAMED, AnswerForm
-from unmoor.engines.wire.chunk import Said, Usage, read_chunks, said_by, said_in, said_whole, said_without_text
+from unmoor.engines.wire.chunk import (
+    AN_ANSWER,
+    Said,
+    Usage,
+    read_chunks,
+    said_by,
+    said_in,
+    said_whole,
+    said_without_text,
+)
 from unmoor.engines.wire.form_check import Spoken, has_form
 from unmoor.engines.wire.sse import DONE, events, plain_events
 
@@ -68,8 +77,9 @@ def read_stream(chunks: Sequence[tuple[int, bytes]], form: AnswerForm = STREAMED
     API are told apart by what they say, not by what was asked.
     """
     listener = _Listener(form)
-    ends = list(accumulate(len(piece) for _, piece in chunks))
-    body = b"".join(piece for _, piece in chunks)
+    pieces = [piece for _, piece in chunks]
+    ends = list(accumulate(map(len, pieces)))
+    body = b"".join(pieces)
     if _hear_plain(listener, body, [at_ns for at_ns, _ in chunks], ends):
         return listener.reading()
     for event in events(body):
@@ -96,7 +106,10 @@ def _hear_plain(listener: _Listener, body: bytes, read_at_ns: Sequence[int], rea
     for end, chunk in zip(event_ends, chunks, strict=False):
         while read_ends[place] < end:
             place += 1
-        if not listener.hear(read_at_ns[place], said(chunk)):
+        what = said(chunk)
+        if what is AN_ANSWER:
+            listener.hear_answer(read_at_ns[place])
+        elif not listener.hear(read_at_ns[place], what):
             return True
     if is_done:
         listener.done(read_at_ns[-1])
@@ -151,6 +164,14 @@ class _Listener:
         """Notes "[DONE]"."""
         self._opened_at_ns = at_ns if self._opened_at_ns is None else self._opened_at_ns
         self._ended = True
+
+    def hear_answer(self, at_ns: int) -> None:
+        """Takes in a token of the answer, whose text nobody checks."""
+        if self._first_answer_at_ns is None:
+            self._first_answer_at_ns = at_ns
+            if self._opened_at_ns is None:
+                self._opened_at_ns = at_ns
+        self._chunk_at_ns.append(at_ns)
 
     def hear(self, at_ns: int | None, said: Said) -> bool:
         """Takes in what one event said; whether more may follow."""

@@ -57,7 +57,7 @@ class Said(NamedTuple):
     over: bool = False
 
 
-_AN_ANSWER: Final = Said((Piece(0, reasons=False, answers=True),))
+AN_ANSWER: Final = Said((Piece(0, reasons=False, answers=True),))
 _A_REASON: Final = Said((Piece(0, reasons=True, answers=False),))
 _NOTHING: Final = Said()
 
@@ -148,7 +148,7 @@ def said_without_text(chunk: Chunk) -> Said:
     if delta is None or choice.finish_reason is not None or choice.text or choice.index != 0:
         return said_in(chunk)
     if delta.content or delta.tool_calls or delta.function_call or delta.refusal:
-        return said_in(chunk) if delta.reasoning or delta.reasoning_content else _AN_ANSWER
+        return said_in(chunk) if delta.reasoning or delta.reasoning_content else AN_ANSWER
     return _A_REASON if delta.reasoning or delta.reasoning_content else _NOTHING
 
 

@@ -15,7 +15,6 @@ from unmoor.engines.wire.error_text import UNREADABLE
 DONE: Final = b"[DONE]"
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _DATA, _BLANK = b"data: ", b"\n\n"
-_PLAIN: Final = re.compile(rb"(?:data: \{[^\r\n]*+\n\n)*+(?:data: \[DONE\]\n\n)?+(?<=.)", re.DOTALL)
 
 
 class Event(NamedTuple):
@@ -53,9 +52,11 @@ def plain_events(body: bytes) -> tuple[list[int], list[bytes]] | None:
     That is `data: {...}`, a line feed and a blank line for each event, and "[DONE]" last of all, if at all. None for
     any other body, which `events` understands.
     """
-    if _PLAIN.fullmatch(body) is None:
+    if not body.startswith(_DATA + b"{") or not body.endswith(_BLANK) or b"\r" in body:
         return None
     contents = body[len(_DATA) : -len(_BLANK)].split(_BLANK + _DATA)
+    if body.count(b"\n") != len(_BLANK) * len(contents):  # another line somewhere
+        return None
     around = len(_DATA) + len(_BLANK)
     return list(accumulate(len(content) + around for content in contents)), contents
 
