@@ -1,247 +1,279 @@
-"""CPU that a load generator needs per chunk: `replay()` beside the client loops that benchmarks are usually made of.
+"""What a load generator costs and carries: ours beside others and beside a bare loop, on the same calibration server.
 
-    pip install unmoor httpx aiohttp
-    python benchmarks/client_cpu.py [--rounds 5] [--json]
+    python benchmarks/client_cpu.py --rounds 5 --tokenizer DIR --vllm VLLM --sglang PYTHON --guidellm EXE --aiperf EXE
 
-All clients ask the same fake engine for the same streams and note the same things: the time of every chunk with
-content, the usage block and the finish_reason; but the bare epoll loop, which only reads and stamps. Each measurement
-is a process of its own that has warmed up first; what is counted is its CPU time, user and system, over the load alone.
-Rounds alternate and each gives one ratio, so that a noisy machine blurs the spread, not the comparison.
+The client, with all its processes, has one core and the server another. Counted is CPU, user and system, of the whole
+process tree, less that of a run of one request, over the chunks or requests that the server sent more in the one than
+in the other. The order rotates; a ratio is taken within its round. What is not named is left out.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import importlib
 import json
-import re
-import select
-import socket
+import os
+import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
 from typing import Any
 
+from client_cpu_loops import LOOPS, PROMPT, Seen
+from client_cpu_peers import PEERS, Load, Peer, run_peer
+
+from unmoor.core.calibration import Answer, Kept
 from unmoor.core.record import Record
-from unmoor.engines.wire import chat_body
-from unmoor.measure.address import address_of, request_bytes
-from unmoor.measure.arrival_clock import ArrivalClock
-from unmoor.measure.replay import PlannedRequest, Target, replay
-from unmoor.measure.wire_loop import CONNECT_AHEAD_NS, WireLoop
+from unmoor.measure.calibration_server import MODEL, CalibrationServer
+from unmoor.measure.headroom import connections_allowed
+from unmoor.measure.load import PlannedRequest, Target
+from unmoor.measure.replay import replay
 
-Load = Callable[[str, int, float], int]
-"""Sends so many requests, so many seconds apart, to a URL; gives the chunks with content that came back."""
-
-_CONTENT = re.compile(rb'"content":"[^"]')
-PROMPT = "word " * 200
-SHAPES: dict[str, tuple[int, float, dict[str, float]]] = {
-    # name: (requests, seconds between them, script of the answer)
-    "32 streams of 128 chunks, 20 ms apart": (32, 0.0, {"ttft_s": 0.1, "gap_s": 0.02, "tokens": 128}),
-    "200 answers of 4 chunks, 100 a second": (200, 0.01, {"ttft_s": 0.02, "gap_s": 0.01, "tokens": 4}),
-}
-
-
-def with_replay(url: str, requests: int, gap_s: float) -> int:
-    """Ours."""
-    records: list[Record] = []
-    planned = [PlannedRequest(index=i, due_s=i * gap_s, prompt=PROMPT, max_tokens=128) for i in range(requests)]
-    replay(Target(url=url, served_name="fake"), planned, sink=records.append, timeout_s=60.0)
-    return sum(len(record.chunk_at_ns) for record in records)
+LONG = (300, 50.0, Answer(chunks=120, gap_s=0.025, first_s=0.025))
+SHORT = (1000, 200.0, Answer(chunks=4, gap_s=0.0, first_s=0.01))
+ONE = (1, 10.0, Answer(chunks=4, gap_s=0.0, first_s=0.01))
+MANY = (2000, 1000.0, Answer(chunks=100, gap_s=0.05, first_s=0.05))
+"""2,000 streams at 20 tokens a second, begun within 2 s and all open for 3 s."""
+MILLION = (2000, 1000.0, Answer(chunks=500, gap_s=0.05, first_s=0.05))
+RATES = {200.0: 1000, 500.0: 2500, 2000.0: 6000}
+Work = tuple[int, float, Answer]
+Run = Callable[[Work], tuple[float, float | None]]
+"""Runs a client; its CPU in seconds, and the p99 of its own figure: receive lag of ours, ITL of others, in seconds."""
 
 
-def with_user_stamps(url: str, requests: int, gap_s: float) -> int:
-    """Ours without the kernel's stamps, as it is where there are none."""
-    target = Target(url=url, served_name="fake")
-    address = address_of(target)
-    planned = [PlannedRequest(index=i, due_s=i * gap_s, prompt=PROMPT, max_tokens=128) for i in range(requests)]
-    wires = [(request, request_bytes(target, address, request)) for request in planned]
-    records: list[Record] = []
-    clock = ArrivalClock(kernel=False)
-    WireLoop(address, wires, note=records.append, pulse=lambda: None, clock=clock, timeout_s=60.0).run(
-        time.monotonic_ns() + CONNECT_AHEAD_NS
-    )
-    return sum(len(record.chunk_at_ns) for record in records)
+class Bench:
+    """The server, the clients that were named, and the cores of both."""
+
+    def __init__(self, server: CalibrationServer, chosen: argparse.Namespace, folder: Path) -> None:
+        cores = sorted(os.sched_getaffinity(0))
+        self.core = cores[-1]
+        os.sched_setaffinity(server.pid, {cores[0]})
+        self.server = server
+        self.folder = folder
+        self.tokenizer = chosen.tokenizer
+        self.runs: dict[str, Run] = {name: self._loop(name) for name in LOOPS}
+        for peer, run in zip(PEERS, (chosen.vllm, chosen.sglang, chosen.guidellm, chosen.aiperf), strict=True):
+            if run is not None:
+                self.runs[peer.name] = self._peer(peer, run)
+
+    def measure(self, name: str, work: Work) -> tuple[float, float | None, Kept]:
+        """One run of a client: CPU seconds, its own p99, and what the server says."""
+        self.server.answer_with(work[2])
+        cpu_s, p99_s = self.runs[name](work)
+        return cpu_s, p99_s, self.server.kept()
+
+    def _loop(self, name: str) -> Run:
+        def run(work: Work) -> tuple[float, float | None]:
+            argv = [sys.executable, __file__, "--loop", name, "--url", self.server.url, "--core", str(self.core)]
+            argv += ["--requests", str(work[0]), "--rate", str(work[1])]
+            done = subprocess.run(argv, check=True, capture_output=True, text=True)  # noqa: S603 - ourselves
+            told = json.loads(done.stdout)
+            return told["cpu_s"], told["p99_s"]
+
+        return run
+
+    def _peer(self, peer: Peer, program: str) -> Run:
+        def run(work: Work) -> tuple[float, float | None]:
+            load = Load(requests=work[0], rate_rps=work[1], chunks=work[2].chunks)
+            folder = self.folder / f"{time.monotonic_ns()}"
+            argv = peer.argv(program, self.server.url, self.tokenizer, load)
+            spent = run_peer(peer, argv, folder, core=self.core)
+            return spent.cpu_s, spent.itl_p99_s
+
+        return run
 
 
-def with_bare_epoll(url: str, requests: int, gap_s: float) -> int:
-    """The least that can be done in Python: wait, read, take the time. Nothing is understood, nothing can go wrong."""
-    host, _, port = url.removeprefix("http://").partition(":")
-    body = chat_body("fake", PROMPT, 128)
-    wire = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-    epoll, open_sockets, idle = select.epoll(), dict[int, socket.socket](), list[socket.socket]()
-    read: list[tuple[int, bytes]] = []
-    start_s, sent, ended = time.perf_counter(), 0, 0
-    while ended < requests:
-        while sent < requests and start_s + sent * gap_s <= time.perf_counter():
-            if not idle:
-                idle.append(socket.create_connection((host, int(port))))
-                open_sockets[idle[-1].fileno()] = idle[-1]
-                epoll.register(idle[-1], select.EPOLLIN)
-            idle.pop().sendall(wire)
-            sent += 1
-        wait_s = start_s + sent * gap_s - time.perf_counter() if sent < requests else 1.0
-        for descriptor, _ in epoll.poll(max(0.0, wait_s)):
-            data = open_sockets[descriptor].recv(1 << 16)
-            read.append((time.monotonic_ns(), data))
-            if data.endswith(b"0\r\n\r\n"):
-                ended += 1
-                idle.append(open_sockets[descriptor])
-    for connection in open_sockets.values():
-        connection.close()
-    return sum(len(_CONTENT.findall(data)) for _, data in read)
+def costs(bench: Bench, rounds: int) -> dict[str, Any]:
+    """CPU µs per chunk of long streams and per short request, of every client, by round."""
+    found: dict[str, dict[str, list[float]]] = {name: {"chunk_us": [], "request_us": []} for name in bench.runs}
+    names = list(bench.runs)
+    for number in range(rounds):
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
+            try:
+                one_s, _, one = bench.measure(name, ONE)
+                long_s, _, long = bench.measure(name, LONG)
+                short_s, _, short = bench.measure(name, SHORT)
+            except RuntimeError as failure:
+                _tell(f"{name}: {failure}")
+                continue
+            found[name]["chunk_us"].append((long_s - one_s) * 1e6 / (long.chunks - one.chunks))
+            found[name]["request_us"].append((short_s - one_s) * 1e6 / (short.requests - one.requests))
+            chunk_us, request_us = (values[-1] for values in found[name].values())
+            load = f"load average {os.getloadavg()[0]:.1f}"
+            _tell(
+                f"round {number + 1}, {name}: {chunk_us:.1f} µs per chunk, {request_us:.0f} per short request; {load}"
+            )
+    return {name: _beside(units, found["ours"], found["bare epoll"]) for name, units in found.items()}
 
 
-def with_httpx(url: str, requests: int, gap_s: float) -> int:
-    """A line loop over httpx, one shared client without limits."""
-    httpx = importlib.import_module("httpx")
-
-    async def lines(client: Any) -> AsyncIterator[str]:  # noqa: ANN401 - a package that is not a dependency
-        headers = {"Content-Type": "application/json"}
-        async with client.stream(
-            "POST", f"{url}/v1/chat/completions", content=chat_body("fake", PROMPT, 128), headers=headers
-        ) as answer:
-            async for line in answer.aiter_lines():
-                yield line
-
-    async def run() -> int:
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-        async with httpx.AsyncClient(timeout=60.0, limits=limits, trust_env=False) as client:
-            return await _all(lambda: _read(lines(client)), requests, gap_s)
-
-    return asyncio.run(run())
-
-
-def with_aiohttp(url: str, requests: int, gap_s: float) -> int:
-    """A line loop over aiohttp, one shared session without limits."""
-    aiohttp = importlib.import_module("aiohttp")
-
-    async def lines(session: Any) -> AsyncIterator[str]:  # noqa: ANN401 - a package that is not a dependency
-        headers = {"Content-Type": "application/json"}
-        async with session.post(
-            f"{url}/v1/chat/completions", data=chat_body("fake", PROMPT, 128), headers=headers
-        ) as answer:
-            async for line in answer.content:
-                yield line.decode().rstrip()
-
-    async def run() -> int:
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-            return await _all(lambda: _read(lines(session)), requests, gap_s)
-
-    return asyncio.run(run())
-
-
-async def _all(one: Callable[[], Awaitable[int]], requests: int, gap_s: float) -> int:
-    start_s = time.perf_counter()
-
-    async def at(index: int) -> int:
-        await asyncio.sleep(max(0.0, start_s + index * gap_s - time.perf_counter()))
-        return await one()
-
-    return sum(await asyncio.gather(*(at(index) for index in range(requests))))
-
-
-async def _read(lines: AsyncIterator[str]) -> int:
-    times: list[float] = []
-    async for line in lines:
-        if not line.startswith("data: ") or line == "data: [DONE]":
-            continue
-        now_s = time.perf_counter()
-        chunk = json.loads(line[6:])
-        chunk.get("usage")
-        for choice in chunk["choices"]:
-            choice.get("finish_reason")
-            if choice["delta"].get("content"):
-                times.append(now_s)
-    return len(times)
-
-
-def cpu_us_per_chunk(load: Load, url: str, requests: int, gap_s: float, tokens: int) -> float:
-    """Process CPU per chunk, in microseconds. Raises RuntimeError when chunks are missing."""
-    before_s = time.process_time()
-    chunks = load(url, requests, gap_s)
-    spent_s = time.process_time() - before_s
-    if chunks != requests * tokens:
-        raise RuntimeError(f"{chunks} chunks of {requests * tokens} came back")
-    return spent_s * 1e6 / chunks
-
-
-def compare(shape: str, rounds: int) -> dict[str, Any]:
-    """One shape, all clients, so many rounds: microseconds per chunk each, and each peer's ratio to ours by round."""
-    spent: dict[str, list[float]] = {name: [] for name in CLIENTS}
-    with _engine(SHAPES[shape][2]) as engine:
-        for _ in range(rounds):
-            for name in CLIENTS:
-                argv = [sys.executable, __file__, "--client", name, "--url", engine, "--shape", shape]
-                done = subprocess.run(argv, check=True, capture_output=True, text=True)  # noqa: S603 - ourselves
-                spent[name].append(float(done.stdout))
+def _beside(
+    units: dict[str, list[float]], ours: dict[str, list[float]], bare: dict[str, list[float]]
+) -> dict[str, dict[str, Any]]:
     return {
-        "shape": shape,
-        "us_per_chunk": {name: _spread(values) for name, values in spent.items()},
-        "ratio_to_replay": {
-            name: _spread([peer / ours for peer, ours in zip(spent[name], spent["replay"], strict=True)])
-            for name in CLIENTS
-            if name != "replay"
-        },
+        unit: {**_spread(values), "times_ours": _ratios(values, ours[unit]), "times_bare": _ratios(values, bare[unit])}
+        for unit, values in units.items()
+        if values
     }
 
 
-@contextmanager
-def _engine(script: dict[str, float]) -> Iterator[str]:
-    argv = [sys.executable, "-m", "unmoor.fake.engine", "--script", json.dumps(script)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as engine:  # noqa: S603 - our own command line
-        try:
-            yield engine.stdout.readline().strip() if engine.stdout else ""
-        finally:
-            engine.terminate()
+def lags(bench: Bench, rounds: int) -> list[dict[str, Any]]:
+    """2,000 streams at 20 tokens a second: what each client says of its p99, and how the server kept its pace."""
+    rows = []
+    for _ in range(rounds):
+        for name in bench.runs:
+            if name in LOOPS and name != "ours":
+                continue
+            try:
+                cpu_s, p99_s, kept = bench.measure(name, MANY)
+            except RuntimeError as failure:
+                _tell(f"{name}: {failure}")
+                continue
+            rows.append({
+                "client": name, "p99_s": p99_s, "cpu_s": cpu_s, "requests": kept.requests, "chunks": kept.chunks,
+                "server_gap_p99_s": kept.gap_p99_s, "server_late_p99_s": kept.late_p99_s,
+                "request_rps": kept.request_rps, "load_average": os.getloadavg()[0],
+            })  # fmt: skip
+            _tell(json.dumps(rows[-1]))
+    return rows
 
 
-def measure(name: str, shape: str, url: str) -> float:
-    """One client's CPU per chunk, in microseconds, in this process."""
-    requests, gap_s, script = SHAPES[shape]
-    CLIENTS[name](url, 1, 0.0)  # imports and first calls are no cost of a chunk
-    return cpu_us_per_chunk(CLIENTS[name], url, requests, gap_s, int(script["tokens"]))
+def rates(bench: Bench, rounds: int) -> list[dict[str, Any]]:
+    """Short answers at drawn (Poisson) schedules: the rate that was due, and the one that was sent."""
+    rows = []
+    for _ in range(rounds):
+        for rate_rps, requests in RATES.items():
+            bench.server.answer_with(SHORT[2])
+            argv = [sys.executable, __file__, "--poisson", "--url", bench.server.url, "--core", str(bench.core)]
+            argv += ["--requests", str(requests), "--rate", str(rate_rps)]
+            done = subprocess.run(argv, check=True, capture_output=True, text=True)  # noqa: S603 - ourselves
+            rows.append({
+                "client": "ours", "asked_rps": rate_rps, **json.loads(done.stdout),
+                "server_rps": bench.server.kept().request_rps, "load_average": os.getloadavg()[0],
+            })  # fmt: skip
+            _tell(json.dumps(rows[-1]))
+    for name in [name for name in bench.runs if name not in LOOPS]:
+        for rate_rps, requests in RATES.items():
+            try:
+                _, _, kept = bench.measure(name, (requests, rate_rps, SHORT[2]))
+            except RuntimeError as failure:
+                _tell(f"{name}: {failure}")
+                continue
+            rows.append({"client": name, "asked_rps": rate_rps, "server_rps": kept.request_rps})
+            _tell(json.dumps(rows[-1]))
+    return rows
 
 
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+def memory(bench: Bench) -> dict[str, Any]:
+    """Peak memory of a million chunks, records kept and not."""
+    found: dict[str, Any] = {}
+    for keep in ("kept", "handed over"):
+        bench.server.answer_with(MILLION[2])
+        argv = [sys.executable, __file__, "--memory", keep, "--url", bench.server.url, "--core", str(bench.core)]
+        argv += ["--requests", str(MILLION[0]), "--rate", str(MILLION[1])]
+        done = subprocess.run(argv, check=True, capture_output=True, text=True)  # noqa: S603 - ourselves
+        found[f"records {keep}"] = json.loads(done.stdout)
+        _tell(json.dumps(found))
+    return found
+
+
+def run_loop(name: str, url: str, requests: int, rate_rps: float) -> dict[str, Any]:
+    """One of our loops in this process, warmed up: its CPU in seconds."""
+    LOOPS[name](url, 1, 1.0)  # imports and first calls are no cost of a chunk
+    before_s = time.process_time()
+    seen: Seen = LOOPS[name](url, requests, rate_rps)
+    cpu_s = time.process_time() - before_s
+    if seen.answers != requests:
+        raise RuntimeError(f"{seen.answers} answers of {requests} came whole")
+    return {"cpu_s": cpu_s, "p99_s": seen.receive_lag_p99_s}
+
+
+def run_poisson(url: str, requests: int, rate_rps: float) -> dict[str, Any]:
+    """Ours at a drawn schedule."""
+    random, due_s, planned = Random(int(rate_rps)), 0.0, []  # noqa: S311 - a schedule, no secret
+    for index in range(requests):
+        planned.append(PlannedRequest(index=index, due_s=due_s, prompt=PROMPT, max_tokens=4))
+        due_s += random.expovariate(rate_rps)
+    report = replay(Target(url=url, served_name=MODEL), planned, sink=lambda _: None, timeout_s=60.0)
+    return {
+        "requests": report.requests, "failures": report.failures, "offered_rps": report.offered_rps,
+        "achieved_rps": report.achieved_rps, "send_lag_p99_s": report.send_lag_p99_s,
+    }  # fmt: skip
+
+
+def run_memory(url: str, requests: int, rate_rps: float, *, keep: bool) -> dict[str, Any]:
+    """Ours, with its peak resident memory before and after, in bytes."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    records: list[Record] = []
+    chunks = 0
+
+    def sink(record: Record) -> None:
+        nonlocal chunks
+        chunks += len(record.chunk_at_ns)
+        if keep:
+            records.append(record)
+
+    planned = [PlannedRequest(index=i, due_s=i / rate_rps, prompt=PROMPT, max_tokens=500) for i in range(requests)]
+    report = replay(Target(url=url, served_name=MODEL), planned, sink=sink, timeout_s=300.0)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"chunks": chunks, "failures": report.failures, "before_bytes": before, "peak_bytes": after}
+
+
+def _spread(values: Sequence[float]) -> dict[str, Any]:
+    return {"median": statistics.median(values), "min": min(values), "max": max(values), "rounds": len(values)}
+
+
+def _ratios(values: Sequence[float], others: Sequence[float]) -> dict[str, Any]:
+    pairs = list(zip(values, others, strict=False))
+    return _spread([value / other for value, other in pairs]) if pairs else {}
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def main() -> None:
-    """Runs every shape and prints a table, or JSON."""
+    """Runs what was asked for and prints it as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
-    for internal in ("--client", "--url", "--shape"):
+    parser.add_argument("--parts", default="costs,lags,rates,memory", help="what to run, with commas")
+    parser.add_argument("--tokenizer", help="a folder with tokenizer.json, which the others need")
+    for name in ("vllm", "sglang", "guidellm", "aiperf"):
+        parser.add_argument(f"--{name}", help="its executable (for sglang: the Python that has it)")
+    for internal in ("--loop", "--url", "--memory"):
         parser.add_argument(internal, help=argparse.SUPPRESS)
+    parser.add_argument("--poisson", action="store_true", help=argparse.SUPPRESS)
+    for number in ("--core", "--requests"):
+        parser.add_argument(number, type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--rate", type=float, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
-    if chosen.client:
-        print(measure(chosen.client, chosen.shape, chosen.url))
-        return
-    results = [compare(shape, chosen.rounds) for shape in SHAPES]
-    if chosen.json:
-        print(json.dumps(results, indent=2))
-        return
-    for result in results:
-        print(f"\n{result['shape']}, {chosen.rounds} rounds")
-        for name, spread in result["us_per_chunk"].items():
-            print(
-                f"  {name:20} {spread['median']:6.1f} µs per chunk ({spread['min']:.1f} to {spread['max']:.1f})", end=""
-            )
-            ratio = result["ratio_to_replay"].get(name)
-            print(f"   {ratio['median']:.1f} x ({ratio['min']:.1f} to {ratio['max']:.1f})" if ratio else "")
+    with connections_allowed():
+        print(json.dumps(_child(chosen) if chosen.url else _all(chosen), indent=2))
 
 
-CLIENTS: dict[str, Load] = {
-    "replay": with_replay,
-    "replay, user stamps": with_user_stamps,
-    "bare epoll": with_bare_epoll,
-    "httpx": with_httpx,
-    "aiohttp": with_aiohttp,
-}
+def _child(chosen: argparse.Namespace) -> dict[str, Any]:
+    os.sched_setaffinity(0, {chosen.core})
+    if chosen.loop:
+        return run_loop(chosen.loop, chosen.url, chosen.requests, chosen.rate)
+    if chosen.poisson:
+        return run_poisson(chosen.url, chosen.requests, chosen.rate)
+    return run_memory(chosen.url, chosen.requests, chosen.rate, keep=chosen.memory == "kept")
+
+
+def _all(chosen: argparse.Namespace) -> dict[str, Any]:
+    parts: dict[str, Callable[[Bench], Any]] = {
+        "costs": lambda bench: costs(bench, chosen.rounds),
+        "lags": lambda bench: lags(bench, min(3, chosen.rounds)),
+        "rates": lambda bench: rates(bench, chosen.rounds),
+        "memory": memory,
+    }
+    with tempfile.TemporaryDirectory() as folder, CalibrationServer() as server:
+        bench = Bench(server, chosen, Path(folder))
+        return {name: parts[name](bench) for name in chosen.parts.split(",")}
 
 
 if __name__ == "__main__":
