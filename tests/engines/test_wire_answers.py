@@ -253,6 +253,17 @@ def test_an_answer_that_is_not_as_asked_is_an_error() -> None:
     assert read_answer(timed(data({"error": "busy"})), in_one).error == "busy"
 
 
+@pytest.mark.parametrize(
+    "body", [b'{"choices":[{"message":{"content":"secret"}', b'"secret"', b"secret", b'{"a":"secret"}']
+)
+def test_what_is_no_answer_is_never_quoted(body: bytes) -> None:
+    for form in (AnswerForm(), AnswerForm(stream=False)):
+        reading = read_answer(timed(body), form)
+        assert reading.outcome is not Outcome.OK
+        assert "secret" not in repr(reading)
+    assert read_body(body).error == f"an answer of {len(body)} bytes is not a completion"
+
+
 def test_nothing_at_all_is_no_answer() -> None:
     assert read_answer([], AnswerForm()).outcome is Outcome.CUT
     assert read_answer([], AnswerForm(stream=False)).error == "an empty answer"

@@ -83,7 +83,10 @@ class Exchange:
         )
 
     def settle(self) -> None:
-        """Has the parser read what was kept since the last time."""
+        """Has the parser read what was kept since the last time; nothing of an answer that is too long is kept."""
+        if self.too_long:
+            self._kept.clear()
+            self.body.clear()
         for at_ns, data in self._kept:
             if self.closed_at_ns is not None:
                 self._more_than_asked = True
@@ -270,7 +273,7 @@ def _judge(exchange: Exchange, form: AnswerForm) -> tuple[AnswerReading, Outcome
         return nothing, Outcome.STREAM_ERROR, fault
     if not form.stream and not exchange.complete:
         return nothing, Outcome.CUT, "the connection broke before the end of the answer"
-    return _judge_answer(exchange, read_answer(exchange.body, form))
+    return _judge_answer(exchange, read_answer(exchange.body, form), form)
 
 
 def _no_answer(exchange: Exchange) -> str | None:
@@ -282,12 +285,15 @@ def _no_answer(exchange: Exchange) -> str | None:
     return None
 
 
-def _judge_answer(exchange: Exchange, reading: AnswerReading) -> tuple[AnswerReading, Outcome, str | None]:
+def _judge_answer(
+    exchange: Exchange, reading: AnswerReading, form: AnswerForm
+) -> tuple[AnswerReading, Outcome, str | None]:
     outcome = reading.outcome
     if outcome is Outcome.STREAM_ERROR:
         return reading, outcome, reading.error or f"finish_reason {reading.finish_reason}"
     if outcome is Outcome.CUT:
-        return reading, outcome, "the stream ended without a finish_reason for every choice"
+        what, whose = "stream" if form.stream else "answer", " for every choice" if form.n > 1 else ""
+        return reading, outcome, f"the {what} ended without a finish_reason{whose}"
     if not (exchange.complete or reading.ended):
         return reading, Outcome.CUT, "the connection broke before the end of the stream"
     return reading, outcome, None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from unmoor.core.errors import UsageError, WorldError
-from unmoor.engines.wire import read_body
+from unmoor.engines.wire import error_text
 from unmoor.measure.address import address_of
 from unmoor.measure.load import Target
 
@@ -43,7 +43,7 @@ def served_names(url: str) -> Sequence[str]:
     finally:
         connection.close()
     if answer.status != _OK:
-        said = read_body(body).error or "an error without a message"
+        said = error_text(body)
         hint = "--model NAME says the name, where the server lists none"
         raise _unheard(url, f"{path} answered {answer.status}: {said}", hint)
     try:

@@ -153,16 +153,26 @@ def said_without_text(chunk: Chunk) -> Said:
 
 
 def said_whole(body: bytes) -> Said:
-    """What an answer in one piece says; an error for what is no answer."""
+    """What an answer in one piece says; an error for what is no answer, of which nothing is quoted but its error."""
     try:
         chunk = _read_chunk(body)
         if chunk.object == "response" and not chunk.error:
             return _of_response(_read_response(body), whole=True)
     except UNREADABLE:
-        return Said(error=error_text(body))
+        return Said(error=_no_answer(body))
     if chunk.error or not chunk.choices:
-        return Said(error=error_text(body))
+        return Said(error=_no_answer(body))
     return Said(tuple(_piece(choice, choice.message) for choice in chunk.choices), _usage(chunk.usage), over=True)
+
+
+def _no_answer(body: bytes) -> str:
+    try:
+        found = msgspec.json.decode(body)
+    except UNREADABLE:
+        found = None
+    if isinstance(found, dict) and any(found.get(key) for key in ("error", "message", "detail")):
+        return message_of(found)
+    return f"an answer of {len(body)} bytes is not a completion" if body else "an empty answer"
 
 
 def _piece(choice: _Choice, message: _Message | None) -> Piece:
