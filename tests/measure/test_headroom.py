@@ -14,7 +14,17 @@ from unmoor.core.errors import WorldError
 from unmoor.core.record import Outcome, Record
 from unmoor.core.slo import Slo
 from unmoor.measure.calibration_server import CalibrationServer
-from unmoor.measure.headroom import Shape, Step, connections_allowed, headroom, lag_bound_s, run_step, search, shape_of
+from unmoor.measure.headroom import (
+    Shape,
+    Step,
+    connections_allowed,
+    headroom,
+    headroom_caveats,
+    lag_bound_s,
+    run_step,
+    search,
+    shape_of,
+)
 from unmoor.measure.self_check import self_check
 from unmoor.report.self_check_text import render
 
@@ -90,6 +100,7 @@ def test_without_time_the_load_itself_is_tried_and_nothing_more() -> None:
     assert len(told) == len(found.steps)
     assert found.factor == 1.0
     assert found.limited_by == "time"
+    assert headroom_caveats(found) == ()
 
 
 def test_more_is_tried_until_it_is_too_much_for_the_client_or_the_time() -> None:
@@ -109,6 +120,8 @@ def test_a_load_that_cannot_be_carried_once_has_no_factor() -> None:
     assert found.cpu_us_per_chunk is None
     assert [step.factor for step in found.steps] == [1.0, 1.0]  # tried again: another process may have had the core
     assert found.limited_by in {"client", "server"}
+    expected = "headroom_little" if found.limited_by == "client" else "headroom_unknown"
+    assert [caveat.code for caveat in headroom_caveats(found)] == [expected]
 
 
 def test_what_the_server_spoilt_is_not_put_on_the_client() -> None:
@@ -129,6 +142,7 @@ def test_ctrl_c_ends_the_search_in_good_order() -> None:
     timer.join()
     assert found.limited_by == "stopped"
     assert found.steps[-1].partial
+    assert [caveat.code for caveat in headroom_caveats(found)] == ["headroom_unknown"]
 
 
 def test_a_server_that_died_is_one_clear_error() -> None:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from unmoor.core.calibration import Answer, Kept
+from unmoor.core.evidence import Caveat
 from unmoor.core.record import Record, ttft_s
 from unmoor.core.slo import Slo
 from unmoor.measure.calibration_server import MODEL, CalibrationServer
@@ -43,6 +44,7 @@ _MOST_GROWTH = 16.0
 _LEAST_GROWTH = 1.3
 _MOST_REQUESTS = 50_000
 _TRIES = 2
+_LITTLE = 2.0
 _NO_GAP_LATE_S = 0.05
 _FILES_KEPT = 64
 
@@ -323,6 +325,28 @@ def _step(
         spoilt=late_s > (shape.gap_s or _NO_GAP_LATE_S) or (not held and late_s > bound_s),
         partial=report.partial,
     )
+
+
+def headroom_caveats(found: Headroom) -> tuple[Caveat, ...]:
+    """What is to stand beside a load's figures: that its client had little to spare, or that this is not known."""
+    last = found.steps[-1]
+    if found.factor is None and found.limited_by == "client":
+        text = f"The client could not carry this load against a server of known pace: {said(last)}."
+        return (Caveat(code="headroom_little", text=text),)
+    if found.factor is None:
+        why = (
+            "it was stopped"
+            if found.limited_by == "stopped"
+            else f"the calibration server was late itself: {said(last)}"
+        )
+        text = f"How much more this machine's client could have carried was not found out: {why}."
+        return (Caveat(code="headroom_unknown", text=text),)
+    if found.factor < _LITTLE and found.limited_by == "client":
+        text = (
+            f"The client carried {found.factor:.2g} times this load and not {last.factor:.2g}: it had little to spare."
+        )
+        return (Caveat(code="headroom_little", text=text),)
+    return ()
 
 
 def said(step: Step) -> str:
