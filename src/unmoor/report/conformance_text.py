@@ -73,13 +73,14 @@ def _line(result: CaseResult) -> str:
     wrong = [check for check in result.checks if check.standing is Standing.WRONG]
     silent = [_WORDS[check.figure] for check in result.checks if check.standing is Standing.NOT_SAID]
     notes = [f"{_WORDS[check.figure]} {check.note}" for check in result.checks if check.note and check not in wrong]
-    parts = [_difference(check) for check in wrong]
+    parts = [difference(check) for check in wrong]
     if silent:
         parts.append(f"not said: {', '.join(silent)}")
     return "; ".join([*parts, *notes])
 
 
-def _difference(check: Check) -> str:
+def difference(check: Check) -> str:
+    """What was said of one figure, and what was true, in words."""
     beside = f" ({check.note})" if check.note else ""
     true = "true is to say nothing" if check.true is None else f"true {_value(check.figure, check.true)}"
     return f"{_WORDS[check.figure]} said {_value(check.figure, check.said)}, {true}{beside}"
