@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from unmoor.core.record import Outcome, Record, e2e_s, ttfa_s, ttft_s
 from unmoor.engines.wire import AnswerForm
+from unmoor.measure.arrival_clock import ArrivalClock
 from unmoor.measure.exchange import Exchange, record_of
 from unmoor.measure.load import PlannedRequest
 
@@ -93,9 +94,9 @@ def answers(draw: st.DrawFn, body: bytes) -> tuple[bytes, bool]:
 
 def taken(pieces: list[bytes], *, closes: bool = True) -> Exchange:
     """An exchange that got these reads, one a nanosecond, as the loop would hand them over."""
-    exchange = Exchange(SENT_NS)
+    exchange = Exchange(SENT_NS, ArrivalClock(kernel=False))
     for at_ns, piece in enumerate(pieces, start=SENT_NS + 1):
-        if exchange.take(at_ns, piece):
+        if exchange.take(at_ns, piece, b""):
             exchange.settle()
         if exchange.over:
             return exchange
@@ -183,9 +184,9 @@ def test_no_bytes_raise(data: st.DataObject) -> None:
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.booleans(), st.booleans())
 def test_no_bytes_at_all_are_an_answer_by_chance(pieces: list[bytes], clean: bool, streamed: bool) -> None:  # noqa: FBT001
-    exchange = Exchange(SENT_NS)
+    exchange = Exchange(SENT_NS, ArrivalClock(kernel=False))
     for at_ns, piece in enumerate(pieces, start=SENT_NS + 1):
-        exchange.take(at_ns, piece)
+        exchange.take(at_ns, piece, b"")
     exchange.lost(SENT_NS + 100, clean=clean)
     exchange.settle()
     found = record(exchange, AnswerForm(stream=streamed))

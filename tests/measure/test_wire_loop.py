@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from unmoor.core.record import Outcome, Record
 from unmoor.fake.engine import FakeEngine
@@ -269,30 +271,60 @@ def test_arrivals_are_stamped_in_order_and_after_the_sending() -> None:
         assert (report.receive_lag_p50_s, report.receive_lag_p99_s, report.receive_lag_max_s) == (None, None, None)
 
 
-def stamp(wall_ns: int) -> list[tuple[int, int, bytes]]:
-    return [(socket.SOL_SOCKET, 35, struct.pack("@ll", *divmod(wall_ns, 1_000_000_000)))]
+def stamp(wall_ns: int) -> bytes:
+    return struct.pack("@ll", *divmod(wall_ns, 1_000_000_000))
 
 
-def test_a_kernel_stamp_is_on_the_monotonic_clock_and_never_after_the_read() -> None:
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_a_kernel_stamp_is_on_the_monotonic_clock_and_never_after_the_read(count: int) -> None:
     clock, before_ns = ArrivalClock(), time.monotonic_ns()
-    stamped = stamp(time.time_ns())
+    stamps = [stamp(time.time_ns()) for _ in range(count)]
     read_at_ns = time.monotonic_ns() + 1_000_000
-    assert before_ns <= clock.arrival_ns(stamped, read_at_ns, before_ns) <= read_at_ns
-    assert (len(clock.lags_ns), clock.dropped, clock.unstamped, clock.source) == (1, 0, 0, "kernel")
+    arrivals = clock.arrivals_ns([(read_at_ns + n, b"x", one) for n, one in enumerate(stamps)], before_ns)
+    assert len(arrivals) == count
+    assert arrivals == sorted(arrivals)
+    assert before_ns <= arrivals[0]
+    assert arrivals[-1] <= read_at_ns
+    assert (len(clock.lags_ns), clock.dropped, clock.unstamped, clock.source) == (count, 0, 0, "kernel")
+    assert list(clock.lags_ns) == [read_at_ns + n - at for n, at in enumerate(arrivals)]
 
 
+@pytest.mark.parametrize("count", [1, 40])
 @pytest.mark.parametrize("step_s", [-3600, -2, 2, 3600])
-def test_a_stamp_from_a_clock_that_was_set_is_dropped_and_counted(step_s: int) -> None:
+def test_a_stamp_from_a_clock_that_was_set_is_dropped_and_counted(step_s: int, count: int) -> None:
     clock, before_ns = ArrivalClock(), time.monotonic_ns()
     read_at_ns = time.monotonic_ns()
-    assert clock.arrival_ns(stamp(time.time_ns() + step_s * 1_000_000_000), read_at_ns, before_ns) == read_at_ns
-    assert (len(clock.lags_ns), clock.dropped, clock.source) == (0, 1, "user")
+    reads = [(read_at_ns, b"x", stamp(time.time_ns() + step_s * 1_000_000_000))] * count
+    assert clock.arrivals_ns(reads, before_ns) == [read_at_ns] * count
+    assert (len(clock.lags_ns), clock.dropped, clock.source) == (0, count, "user")
 
 
 def test_a_read_without_a_stamp_has_the_readers_time() -> None:
     clock = ArrivalClock()
-    assert clock.arrival_ns([], 7, 3) == 7
+    assert clock.arrivals_ns([(7, b"x", b"")], 3) == [7]
     assert (clock.dropped, clock.unstamped, clock.source) == (0, 1, "user")
+
+
+@given(st.lists(st.tuples(st.integers(-3, 8), st.sampled_from(["stamped", "bare", "short"])), min_size=17, max_size=40))
+def test_many_reads_at_once_are_as_each_for_itself(steps: list[tuple[int, str]]) -> None:
+    """Stamps that step back, lie after the read, are missing or broken: together they say what each says alone."""
+    clock = ArrivalClock()
+    wall_ns, reads = time.time_ns() - 1_000_000_000, []
+    read_at_ns = time.monotonic_ns() - 900_000_000
+    for step, kind in steps:
+        wall_ns += step * 20_000_000
+        read_at_ns += 20_000_000
+        packed = {"stamped": stamp(wall_ns), "bare": b"", "short": stamp(wall_ns)[:8]}[kind]
+        reads.append((read_at_ns, b"x", packed))
+    before_ns, one_by_one = read_at_ns - 10_000_000_000, []
+    for read in reads:
+        (before_ns,) = clock.arrivals_ns([read], before_ns)
+        one_by_one.append(before_ns)
+    alone = (list(clock.lags_ns), clock.dropped, clock.unstamped)
+    assert clock.arrivals_ns(reads, read_at_ns - 10_000_000_000) == one_by_one
+    lags = list(clock.lags_ns)
+    assert lags == alone[0] * 2
+    assert (clock.dropped, clock.unstamped) == (2 * alone[1], 2 * alone[2])
 
 
 def test_two_thousand_streams_at_once_all_come_whole() -> None:

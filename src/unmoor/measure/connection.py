@@ -32,7 +32,7 @@ class Connection:
     it is still meant. `served` are the whole answers that it brought.
     """
 
-    __slots__ = ("connected", "due", "exchange", "gone", "queued", "served", "socket", "turn", "unsent")
+    __slots__ = ("connected", "due", "exchange", "gone", "queued", "receive", "served", "socket", "turn", "unsent")
 
     def __init__(self, address: Address, clock: ArrivalClock, due: Due | None) -> None:
         """Begins to connect. Raises OSError where that fails at once."""
@@ -45,6 +45,7 @@ class Connection:
         self.turn = 0
         self.unsent: memoryview | None = None
         self.socket = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET, socket.SOCK_STREAM)
+        self.receive = self.socket.recvmsg
         try:
             self.socket.settimeout(0.0)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -16,6 +16,7 @@ from unmoor.engines.wire import (
     read_answer,
     withhold,
 )
+from unmoor.measure.arrival_clock import ArrivalClock, Read
 from unmoor.measure.load import PlannedRequest
 
 _OK = 200
@@ -35,14 +36,14 @@ _NOT_COUNTED = Usage()
 class Exchange:
     """What came in answer to one request.
 
-    The receiving side, `take`, does as little as can be: it keeps the bytes and guesses whether they are the last.
-    `settle` has the HTTP parser read what is kept and knows: nothing rests on the guess but how soon one looks.
+    The receiving side, `take`, does as little as can be: it keeps the bytes with the time and the kernel's stamp, and
+    guesses whether they are the last. `settle` has the clock translate the stamps and the HTTP parser read what is
+    kept, and knows: nothing rests on the guess but how soon one looks.
     """
 
-    def __init__(self, sent_at_ns: int) -> None:
+    def __init__(self, sent_at_ns: int, clock: ArrivalClock) -> None:
         self.sent_at_ns = sent_at_ns
         self.first_byte_at_ns: int | None = None
-        self.last_byte_at_ns = sent_at_ns
         self.closed_at_ns: int | None = None
         self.body: list[tuple[int, bytes]] = []
         self.status: int | None = None
@@ -50,7 +51,9 @@ class Exchange:
         self.unreadable: str | None = None
         self.encoding: str | None = None
         self.retry_after_s: float | None = None
-        self._kept: list[tuple[int, bytes]] = []
+        self._clock = clock
+        self._last_byte_at_ns = sent_at_ns
+        self._kept: list[Read] = []
         self._read: list[bytes] = []
         self._bytes = 0
         self._bound_bytes = _ANSWER_BYTES
@@ -63,14 +66,11 @@ class Exchange:
         self._lost: tuple[int, bool] | None = None
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
 
-    def take(self, at_ns: int, data: bytes) -> bool:
+    def take(self, read_at_ns: int, data: bytes, stamp: bytes) -> bool:
         """Keeps what one read brought; whether the end may have come, so that it is time to `settle`."""
+        self._kept.append((read_at_ns, data, stamp))
         self._bytes += len(data)
-        self.last_byte_at_ns = at_ns
-        self._kept.append((at_ns, data))
         if self._in_head:
-            if self.first_byte_at_ns is None:
-                self.first_byte_at_ns = at_ns
             self.settle()
             return self.over
         if self._bytes > self._bound_bytes:
@@ -84,10 +84,15 @@ class Exchange:
 
     def settle(self) -> None:
         """Has the parser read what was kept since the last time; nothing of an answer that is too long is kept."""
+        arrivals_ns = self._clock.arrivals_ns(self._kept, self._last_byte_at_ns)
+        if arrivals_ns:
+            self._last_byte_at_ns = arrivals_ns[-1]
+            if self.first_byte_at_ns is None:
+                self.first_byte_at_ns = arrivals_ns[0]
         if self.too_long:
             self._kept.clear()
             self.body.clear()
-        for at_ns, data in self._kept:
+        for at_ns, (_, data, _) in zip(arrivals_ns, self._kept, strict=False):
             if self.closed_at_ns is not None:
                 self._more_than_asked = True
                 break
@@ -99,7 +104,7 @@ class Exchange:
                 self._close(at_ns)
         self._kept.clear()
         if self._bytes > self._bound_bytes:
-            self._close(self.last_byte_at_ns)
+            self._close(self._last_byte_at_ns)
         if self._lost is not None and self.closed_at_ns is None:
             at_ns, clean = self._lost
             # The end of an answer without a length, when the connection was closed and not broken (RFC 9112, 6.3).
@@ -116,9 +121,9 @@ class Exchange:
         self._close(at_ns)
 
     @property
-    def unsettled(self) -> bool:
-        """Whether something is kept that the parser has not read."""
-        return bool(self._kept)
+    def unsettled_since_ns(self) -> int | None:
+        """When the last was read of what the parser has not seen; None where it has seen all."""
+        return self._kept[-1][0] if self._kept else None
 
     @property
     def over(self) -> bool:
@@ -198,9 +203,9 @@ class Exchange:
         self._parser = None
 
 
-def _tail(kept: Sequence[tuple[int, bytes]]) -> bytes:
+def _tail(kept: Sequence[Read]) -> bytes:
     """The last four bytes of what was kept, over as many reads as it takes."""
-    return b"".join(data for _, data in kept[-len(_BLANK_LINE) :])[-len(_BLANK_LINE) :]
+    return b"".join(data for _, data, _ in kept[-len(_BLANK_LINE) :])[-len(_BLANK_LINE) :]
 
 
 def record_of(

@@ -31,6 +31,10 @@ _EVENTS = 64
 
 _READ_BYTES = 1 << 16
 
+_NAP_NS = 500_000
+"""While answers come, so long is waited before the next look, and several are read in one waking: to wake is what costs
+most. The kernel has stamped them in the meantime, so that only the receive lag shows it, and nothing due is delayed."""
+
 _UNKNOWN = 0
 """No moment of the clock: what is due next is to be looked up again."""
 
@@ -81,6 +85,8 @@ class WireLoop:
         self._heartbeat_at_ns = 0
         self._next_ns = _UNKNOWN
         self._look_at_ns = 0
+        self._gathers = clock.kernel and not pacing.waits
+        self._busy = False
         self._epoll = watch()
         self._connections: dict[int, Connection] = {}
         self._idle: dict[Connection, None] = {}  # the last used first: the others may time out
@@ -132,6 +138,7 @@ class WireLoop:
 
     def _turn(self) -> None:
         events = self._wait()
+        self._busy = bool(events) and self._gathers
         for descriptor, kinds in events:
             connection = self._connections.get(descriptor)
             if connection is None:
@@ -141,6 +148,8 @@ class WireLoop:
             else:
                 self._serve(connection, kinds)
         now_ns = monotonic_ns()
+        if now_ns >= self._clock.look_at_ns:
+            self._clock.look(now_ns)
         if now_ns >= self._next_ns:
             self._keep_time(now_ns)
             self._next_ns = _UNKNOWN
@@ -157,6 +166,9 @@ class WireLoop:
             self._next_ns = self._next_at_ns()
         working = (self._to_settle or self._to_record) and not self._due_soon(now_ns)
         wait_ns = 0 if working else self._next_ns - now_ns
+        if self._busy and wait_ns > _NAP_NS + _MS:
+            time.sleep(_NAP_NS / 1e9)
+            wait_ns -= _NAP_NS
         whole_ms = (wait_ns - _MS // 10) // _MS
         if whole_ms > 0:
             return self._epoll.poll((whole_ms - 0.5) / 1000, _EVENTS)  # rounded up by Python
@@ -182,7 +194,7 @@ class WireLoop:
 
     def _receive(self, connection: Connection) -> None:
         try:
-            data, stamps, _, _ = connection.socket.recvmsg(_READ_BYTES, ANCILLARY_BYTES)
+            data, stamps, _, _ = connection.receive(_READ_BYTES, ANCILLARY_BYTES)
         except BlockingIOError:
             return
         except OSError:
@@ -193,8 +205,8 @@ class WireLoop:
         if not data or exchange is None:
             self._lose(connection, clean=True)
             return
-        arrived_at_ns = self._clock.arrival_ns(stamps, read_at_ns, exchange.last_byte_at_ns)
-        if exchange.take(arrived_at_ns, data) and not connection.queued:
+        # No other message than the stamp was asked for.
+        if exchange.take(read_at_ns, data, stamps[0][2] if stamps else b"") and not connection.queued:
             self._may_be_over(connection, read_at_ns)
 
     def _may_be_over(self, connection: Connection, now_ns: int) -> None:
@@ -321,7 +333,7 @@ class WireLoop:
         connection.due = due
         connection.turn += 1
         sent_at_ns = monotonic_ns()
-        connection.exchange = Exchange(sent_at_ns)
+        connection.exchange = Exchange(sent_at_ns, self._clock)
         connection.write(due.wire)
         if connection.unsent is not None:
             self._epoll.modify(connection.socket, READABLE | WRITABLE)
@@ -346,9 +358,8 @@ class WireLoop:
             self._look_at_ns = now_ns + _QUIET_NS
             for connection in list(self._connections.values()):
                 exchange = connection.exchange
-                if exchange is None or connection.queued or now_ns - exchange.last_byte_at_ns < _QUIET_NS:
-                    continue
-                if exchange.unsettled:
+                since_ns = None if exchange is None or connection.queued else exchange.unsettled_since_ns
+                if since_ns is not None and now_ns - since_ns >= _QUIET_NS:
                     self._may_be_over(connection, now_ns)
 
     # What has ended
