@@ -19,6 +19,7 @@ GROWTH = 1.5
 _FEWEST_FOR_A_RATE = 20
 _FEWEST_FOR_A_TREND = 40
 _CLIENT_BOUND = "client_bound"
+_AT_ITS_LENGTH = frozenset({"length", "max_output_tokens"})
 
 
 def void_by(replay: ReplayReport, counted: Sequence[Record]) -> tuple[Caveat, ...]:
@@ -47,6 +48,7 @@ def load_caveats(
         *_closed_loop(pacing),
         *_few(ok),
         *_of_counts(ok, input_tokens),
+        *_cut_short(ok),
         *_unsteady(counted),
         *_headroom(counted),
     )
@@ -90,6 +92,19 @@ def _of_counts(ok: Sequence[Record], input_tokens: Mapping[int, int]) -> list[Ca
         text = "Most answers had several tokens in a chunk: itl_s is between chunks, tpot_s between tokens."
         found.append(Caveat(code="tokens_share_chunks", text=text))
     return found
+
+
+def _cut_short(ok: Sequence[Record]) -> tuple[Caveat, ...]:
+    """That answers have not the form asked for because they came to their length: no fault of the server's."""
+    amiss = [record for record in ok if record.valid is False]
+    cut = sum(record.finish_reason in _AT_ITS_LENGTH for record in amiss)
+    if not cut:
+        return ()
+    text = (
+        f"Of {plural(len(amiss), 'answer')} without the form asked for {cut:,} ended at their length: longer ones "
+        "(--output-tokens, or the log's own) would tell what the server makes of it."
+    )
+    return (Caveat(code="form_cut_short", text=text),)
 
 
 def _unsteady(counted: Sequence[Record]) -> tuple[Caveat, ...]:
