@@ -81,6 +81,18 @@ def test_answers_that_fit_the_schema_are_counted(tmp_path: Path) -> None:
     assert "had the form asked for" in text
 
 
+def test_schemas_of_a_folder_are_drawn_for_each_request(tmp_path: Path) -> None:
+    others = [{**SCHEMA, "properties": {"city": {"type": "string", "maxLength": most}}} for most in (3, 8)]
+    for number, schema in enumerate(others):
+        written(tmp_path / f"{number}.json", schema)
+    with FakeEngine(GOOD) as engine:
+        found, bodies = measured(engine, "--schema", tmp_path, "--seed", 1)
+    asked = Counter(others.index(body["response_format"]["json_schema"]["schema"]) for body in bodies)
+    assert min(asked[0], asked[1]) > 2
+    assert found["asked"]["schemas"] == 2
+    assert found["valid"]["value"] == pytest.approx(asked[1] / COUNT)  # "Rome" has four letters
+
+
 def test_an_answer_cut_at_its_length_is_told_from_one_that_is_wrong(tmp_path: Path) -> None:
     schema = written(tmp_path / "city.json", SCHEMA)
     for endpoint in ("chat", "responses"):
@@ -124,7 +136,7 @@ def test_tools_are_offered_and_their_calls_checked(tmp_path: Path) -> None:
     assert flat["tools"] == [{"type": "function", "name": "weather", "parameters": SCHEMA}]
     assert chat["valid"]["value"] == responses["valid"]["value"] == 1.0
     assert chat["asked"] == {
-        "stream": True, "choices": 1, "schema": False, "tools": 1, "tool_choice": "weather", "adapters": {},
+        "stream": True, "choices": 1, "schemas": 0, "tools": 1, "tool_choice": "weather", "adapters": {},
     }  # fmt: skip
 
 
@@ -198,7 +210,7 @@ def test_turns_of_a_session_ask_one_adapter(tmp_path: Path) -> None:
         (["--tools", "/nowhere/tools.json"], "cannot be read"),
         (["--schema", "TOOLS"], "no JSON schema"),
         (["--schema", "/nowhere/schema.json"], "cannot be read"),
-        (["--schema", "FOLDER"], "a folder is no schema"),
+        (["--schema", "FOLDER"], "not all are schemas"),
         (["--adapters", "a,,b"], "no mix of names"),
         (["--adapters", "a,a"], "no mix of names"),
         (["--adapters", "a=0,b=1"], "no mix of names"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from unmoor.cli.load_asks import AskOptions, ask_options, asked_of, form_of, mix_of
+from unmoor.cli.load_asks import AskOptions, ask_options, asked_of, forms_of, mix_of
 from unmoor.cli.load_pace import PaceOptions, SloOptions, pace_options, pacing_of, slo_of, slo_options
 from unmoor.cli.load_traffic import TrafficOptions, traffic_options, workload_to_send
 from unmoor.cli.path_name import PATH_NAME
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unmoor.cli.record_file import RecordFile
     from unmoor.core.record import Record
     from unmoor.core.traffic import Workload
-    from unmoor.measure.adapter_mix import AdapterMix
+    from unmoor.measure.ask_mix import AskMix
     from unmoor.measure.load import PlannedRequest, Target
     from unmoor.measure.load_report import LoadReport, Sent
 
@@ -64,20 +64,21 @@ def command(
     from unmoor.measure.load_report import Sent
     from unmoor.measure.served import only_served_name
 
-    form, mix = form_of(asks), mix_of(asks, model_given=model is not None)
+    forms = forms_of(asks)
+    mix = mix_of(asks, forms, model_given=model is not None)
     pacing = pacing_of(pace, rate_given=traffic.rate is not None)
     endless = pace.until_ttft_p95 is not None or (pace.concurrency is not None and pace.duration is not None)
     workload = workload_to_send(traffic, seed=seed, duration_s=pace.duration, endless=endless)
     check_places({"--records": records, "--parquet": parquet})
     check_parquet(parquet)
     with RecordFile(records) as kept:
-        name = model or (mix.names[0] if mix else only_served_name(url))
-        target = Target(url=url, served_name=name, endpoint=asks.endpoint, form=form)
+        name = model or (mix.names[0] if mix.names else only_served_name(url))
+        target = Target(url=url, served_name=name, endpoint=asks.endpoint, form=forms[0])
         sent = Sent(
             target=target.url,
-            model=", ".join(mix.names) if mix else name,
+            model=", ".join(mix.names) or name,
             endpoint=target.endpoint,
-            asked=asked_of(form, mix),
+            asked=asked_of(forms, mix),
             input_tokens={index: one.input_tokens for index, one in enumerate(workload.requests)},
             slo=slo_of(bounds),
             pacing=pacing,
@@ -98,7 +99,7 @@ def _measured(
     workload: Workload,
     sent: Sent,
     pace: PaceOptions,
-    mix: AdapterMix | None,
+    mix: AskMix,
     *,
     seed: int | None,
     kept: RecordFile,
@@ -110,9 +111,7 @@ def _measured(
     from unmoor.measure.prompts import not_asked_for
     from unmoor.measure.replay import replay
 
-    planned = _planned(target, workload, timeout_s=pace.timeout, seed=seed)
-    if mix is not None:
-        planned = mix.dealt(planned, seed=seed)
+    planned = mix.dealt(_planned(target, workload, timeout_s=pace.timeout, seed=seed), seed=seed)
     narrow = NarrowEnough(pace.until_ttft_p95 / 100, warm_up_s=pace.warm_up) if pace.until_ttft_p95 else None
     kept.begin()
     with _Progress(len(planned)) as progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,7 @@ from unmoor.cli.whole_number import WholeNumber
 if TYPE_CHECKING:
     from unmoor.core.errors import UsageError
     from unmoor.engines.wire import AnswerForm, Endpoint
-    from unmoor.measure.adapter_mix import AdapterMix
+    from unmoor.measure.ask_mix import AskMix
     from unmoor.measure.load_report import Asked
 
 _MOST_CHOICES = 128
@@ -43,7 +44,12 @@ ask_options: Decorator = option_group(
         click.option("--endpoint", type=click.Choice(_ENDPOINTS), default="chat", show_default=True),
         click.option("--no-stream", is_flag=True, help="Answers in one piece: they have no time to first token."),
         click.option("--n", type=WholeNumber(1, _MOST_CHOICES), default=1, metavar="N", help="N choices each. [1]"),
-        click.option("--schema", type=PATH_NAME, metavar="FILE", help="Answers are to fit this JSON schema."),
+        click.option(
+            "--schema",
+            type=PATH_NAME,
+            metavar="PATH",
+            help="Answers are to fit this JSON schema; of a folder, one of those in it.",
+        ),
         click.option(
             "--tools", type=PATH_NAME, metavar="FILE", help="Tools to offer: a JSON list, as in chat requests."
         ),
@@ -55,7 +61,7 @@ ask_options: Decorator = option_group(
         click.option(
             "--adapters",
             metavar="NAME,...",
-            help="Names to ask in turn at random, instead of --model: a=3,b=1 by weight.",
+            help="Names to ask, drawn at random, instead of --model: a=3,b=1 by weight.",
         ),
         click.option(
             "--adapters-zipf",
@@ -67,40 +73,30 @@ ask_options: Decorator = option_group(
 )
 
 
-def form_of(options: AskOptions) -> AnswerForm:
-    """What the answers are to be. Raises UsageError for files that are none, and for what the endpoint cannot do."""
-    from unmoor.core.errors import UsageError
+def forms_of(options: AskOptions) -> tuple[AnswerForm, ...]:
+    """What the answers are to be, a form for each schema. Raises UsageError for what cannot be asked, or is no file."""
     from unmoor.engines.wire import AnswerForm
 
     if options.tools is not None and options.endpoint == "completions":
         raise _not_together("--tools", "completions", "chat or responses")
     if options.n > 1 and options.endpoint == "responses":
         raise _not_together("--n", "responses", "chat or completions")
-    tools = None if options.tools is None else _tools(options.tools)
-    if options.tool_choice is not None:
-        names = {"auto", "none", "required", *(tools or {})}
-        if tools is None or options.tool_choice not in names:
-            raise UsageError(
-                "no such tool to choose",
-                where="--tool-choice",
-                seen=options.tool_choice if tools is not None else "--tool-choice without --tools",
-                expected=", ".join(sorted(names)),
-                hint="--tools FILE says which tools there are",
-            )
-    return AnswerForm(
-        stream=not options.no_stream,
-        n=options.n,
-        schema=None if options.schema is None else _schema(options.schema),
-        tools=None if options.tools is None else _bytes(options.tools, "--tools"),
-        tool_choice=options.tool_choice,
+    tools = None if options.tools is None else _bytes(options.tools, "--tools")
+    _check_choice(options.tool_choice, None if options.tools is None else _names(options.tools))
+    return tuple(
+        AnswerForm(
+            stream=not options.no_stream, n=options.n, schema=schema, tools=tools, tool_choice=options.tool_choice
+        )
+        for schema in ([None] if options.schema is None else _schemas(options.schema))
     )
 
 
-def mix_of(options: AskOptions, *, model_given: bool) -> AdapterMix | None:
-    """Whose answers are asked for, by weight; None where all are the model's. Raises UsageError for what is no mix."""
+def mix_of(options: AskOptions, forms: Sequence[AnswerForm], *, model_given: bool) -> AskMix:
+    """What requests differ in: whom they ask, by weight, and which form. Raises UsageError for what is no mix."""
     from unmoor.core.errors import UsageError
-    from unmoor.measure.adapter_mix import AdapterMix
+    from unmoor.measure.ask_mix import AskMix
 
+    several = tuple(forms) if len(forms) > 1 else ()
     if options.adapters is None:
         if options.adapters_zipf is not None:
             raise UsageError(
@@ -110,7 +106,7 @@ def mix_of(options: AskOptions, *, model_given: bool) -> AdapterMix | None:
                 expected="both",
                 hint="--adapters a,b,c names those that the weights are of",
             )
-        return None
+        return AskMix(forms=several)
     if model_given:
         raise UsageError(
             "two ways to say who is asked",
@@ -122,22 +118,23 @@ def mix_of(options: AskOptions, *, model_given: bool) -> AdapterMix | None:
     weights = _weights(options.adapters, by_rank=options.adapters_zipf is not None)
     if options.adapters_zipf is not None:
         weights = {name: rank**-options.adapters_zipf for rank, name in enumerate(weights, start=1)}
-    return AdapterMix(weights=weights)
+    return AskMix(weights=weights, forms=several)
 
 
-def asked_of(form: AnswerForm, mix: AdapterMix | None) -> Asked:
+def asked_of(forms: Sequence[AnswerForm], mix: AskMix) -> Asked:
     """What the report says was asked."""
     import msgspec
 
     from unmoor.measure.load_report import Asked
 
+    form = forms[0]
     return Asked(
         stream=form.stream,
         choices=form.n,
-        schema=form.schema is not None,
+        schemas=sum(one.schema is not None for one in forms),
         tools=0 if form.tools is None else len(msgspec.json.decode(form.tools)),
         tool_choice=form.tool_choice,
-        adapters={} if mix is None else mix.weights,
+        adapters=mix.weights,
     )
 
 
@@ -179,30 +176,46 @@ def _not_together(option: str, endpoint: str, others: str) -> UsageError:
     )
 
 
-def _schema(path: Path) -> bytes:
+def _check_choice(choice: str | None, tools: Sequence[str] | None) -> None:
+    from unmoor.core.errors import UsageError
+
+    names = {"auto", "none", "required", *(tools or ())}
+    if choice is not None and (tools is None or choice not in names):
+        raise UsageError(
+            "no such tool to choose",
+            where="--tool-choice",
+            seen=choice if tools is not None else "--tool-choice without --tools",
+            expected=", ".join(sorted(names)),
+            hint="--tools FILE says which tools there are",
+        )
+
+
+def _schemas(path: Path) -> list[bytes]:
+    """The schema of a file, or those of a folder."""
     import msgspec
 
     from unmoor.core.errors import UsageError
     from unmoor.leave.schemas.files import read_schemas
 
-    if path.is_dir():
+    read = read_schemas(path)
+    if read.skipped:
         raise UsageError(
-            "a folder is no schema",
+            "not all are schemas",
             where=f"--schema {path}",
-            seen="a folder",
-            expected="one file",
-            hint="name a file in it",
+            seen=read.skipped[0],
+            expected="a JSON schema in each file that ends in .json",
+            hint="take the others out of the folder",
         )
-    return msgspec.json.encode(read_schemas(path).constraints[0].content)
+    return [msgspec.json.encode(one.content) for one in read.constraints]
 
 
-def _tools(path: Path) -> dict[str, object]:
-    """The tools of a file by name."""
+def _names(path: Path) -> list[str]:
+    """The names of the tools of a file."""
     import msgspec
 
     try:
         listed = msgspec.json.decode(_bytes(path, "--tools"))
-        return {_name(tool): tool for tool in listed}
+        return [_name(tool) for tool in listed]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
         from unmoor.core.errors import UsageError
 

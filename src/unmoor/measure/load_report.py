@@ -38,14 +38,14 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of each answer: whether to stream, how many choices, whether by a schema, how many tools offered.
+    """What was asked of each answer: whether to stream, how many choices, by how many schemas, how many tools offered.
 
     `adapters` are the names asked, with their weights; empty where all requests ask one.
     """
 
     stream: bool = True
     choices: int = 1
-    schema: bool = False
+    schemas: int = 0
     tools: int = 0
     tool_choice: str | None = None
     adapters: dict[str, float] = {}

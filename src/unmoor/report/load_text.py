@@ -53,7 +53,8 @@ def _sent(report: LoadReport) -> str:
 def _asked(asked: Asked) -> str:
     choices = f", {asked.choices} choices each" if asked.choices > 1 else ""
     tools = f", {plural(asked.tools, 'tool')}" if asked.tools else ""
-    return f"{choices}{tools}{', by a schema' if asked.schema else ''}{'' if asked.stream else ', in one piece'}"
+    schemas = f", by {plural(asked.schemas, 'schema')}" if asked.schemas else ""
+    return f"{choices}{tools}{schemas}{'' if asked.stream else ', in one piece'}"
 
 
 def _formed(valid: Interval) -> str:
