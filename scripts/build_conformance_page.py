@@ -56,21 +56,23 @@ def page(results: dict[str, _Result], told: dict[str, dict[str, Any]]) -> str:
     head = ["case", *(f"{told[name]['name']} {told[name]['version']}" for name in results)]
     rows = [head, ["---"] * len(head)]
     rows += [[f"`{case.code}`", *(_cell(by_case[name].get(case.code)) for name in results)] for case in CASES]
-    rows.append(["**right / wrong**", *(_tally(result) for result in results.values())])
+    rows.append(["**right / wrong / no result**", *(_tally(result) for result in results.values())])
     sections = [section for name, result in results.items() for section in _section(told[name], result)]
-    legend = "A cell names the figures that were wrong; – : not played, or did not run, and why stands below."
+    legend = "A cell names the figures that were wrong; what was said, and what was true, stands below. –: not played."
     return "\n".join([HEAD, legend, "", *(f"| {' | '.join(row)} |" for row in rows), "", *sections]).rstrip() + "\n"
 
 
 def _cell(case: CaseResult | None) -> str:
-    if case is None or case.standing in {Standing.NOT_PLAYED, Standing.DID_NOT_RUN, Standing.NOT_SAID}:
+    if case is None or case.standing in {Standing.NOT_PLAYED, Standing.NOT_SAID}:
         return "–"
+    if case.standing is Standing.DID_NOT_RUN:
+        return "no result"
     wrong = [check for check in case.checks if check.standing is Standing.WRONG]
     return ", ".join(_SHORT[check.figure] for check in wrong) or "right"
 
 
 def _tally(result: _Result) -> str:
-    return f"{result.counts['right']} / {result.counts['wrong']}"
+    return " / ".join(str(result.counts[standing]) for standing in ("right", "wrong", "did_not_run"))
 
 
 def _section(told: dict[str, Any], result: _Result) -> list[str]:
@@ -94,7 +96,7 @@ def _said(case: CaseResult) -> str:
 
 
 def _note(check: Check) -> str:
-    return f"right, and {_SHORT[check.figure]} {check.note}"
+    return f"{_SHORT[check.figure]} {check.note}, which is right"
 
 
 def main(folder: Path) -> None:
