@@ -35,6 +35,7 @@ STAYS_IN = {
     "httptools": {"measure", "fake"},
     "aiconfigurator_core": {"choose"},
     "pyarrow": {"measure"},
+    "prometheus_client": {"measure"},
 }
 
 

@@ -21,6 +21,7 @@ from unmoor.engines.contract import (
     InstallSpec,
     Knob,
     LaunchSpec,
+    Metric,
     ModelFormat,
     SchedulerModel,
     Settings,
@@ -57,7 +58,10 @@ class Scripted:
 
     known_version = "1"
     tables_name: str | None = None
-    scrape: Mapping[str, str] = {}
+    scrape: Mapping[Metric, str] = {}
+    metrics_path = "/metrics"
+    cache_reset_path: str | None = None
+    cache_reset_hint = ""
     install: InstallSpec | None = None
     absent_reason = "it is a test's"
     model_format: ModelFormat = "gguf"

@@ -14,6 +14,7 @@ from unmoor.engines.contract import (
     InstallSpec,
     Knob,
     LaunchSpec,
+    Metric,
     ModelFormat,
     SchedulerModel,
     Settings,
@@ -54,7 +55,10 @@ class SyntheticEngine:
     name = "synthetic"
     title = "Synthetic"
     knobs: tuple[Knob, ...] = ()
-    scrape: Mapping[str, str] = {}
+    scrape: Mapping[Metric, str] = {}
+    metrics_path = "/metrics"
+    cache_reset_path: str | None = None
+    cache_reset_hint = ""
     install: InstallSpec | None = None
     absent_reason = "it does not exist"
     cpu_weights = ""

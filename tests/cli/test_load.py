@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import pytest
 
 from unmoor.core.plan import SyntheticTraffic
 from unmoor.core.record import Record
+from unmoor.engines.registry import engine
 from unmoor.fake.engine import FakeEngine
 from unmoor.fake.script import Ask, Script
 from unmoor.launch.process import RunningEngine
@@ -50,7 +52,7 @@ def test_what_is_sent_is_as_long_as_asked_and_new_in_each_run() -> None:
         reported(engine.url, "--rate", 50, "--requests", 20, "--input-tokens", 60, "--output-tokens", 4)
         second = engine.seen[len(first) :]
     assert (found["requests"], found["failed"], found["token_source"], found["model"]) == (20, 0, "server", "fake")
-    assert {caveat["code"] for caveat in found["caveats"]} == {"few_requests", "headroom_unknown"}  # type: ignore[attr-defined] # JSON
+    assert {caveat["code"] for caveat in found["caveats"]} == {"few_requests", "headroom_unknown", "no_server_metrics"}  # type: ignore[attr-defined] # JSON
     assert 20 * 54 <= found["input_tokens"] <= 20 * 66  # type: ignore[operator] # JSON
     prompts = [json.loads(body)["messages"][0]["content"] for body in (*first[1:], *second[1:])]
     assert len(set(prompts)) == 40
@@ -267,6 +269,63 @@ def test_prompts_share_a_prefix_where_that_is_asked() -> None:
     assert len({tuple(prompt) for prompt in prompts}) == 30
 
 
+class Cached:
+    """A server that says how much of its prompts it had, and has metrics of one engine and a way to forget."""
+
+    def __init__(self, cached_tokens: int) -> None:
+        self.emptied = 0
+        self.script = Script(ttft_s=0.02, gap_s=0.001, cached_tokens=cached_tokens)
+
+    def metrics(self) -> bytes:
+        names = engine("vllm").scrape
+        return f"{names['running']} 2\n{names['waiting']} 5\n{names['preemptions']} 0\n".encode()
+
+    def empty(self) -> bytes:
+        self.emptied += 1
+        return b""
+
+    def pages(self) -> dict[str, Callable[[], bytes | None]]:
+        return {"/metrics": self.metrics, engine("vllm").cache_reset_path or "": self.empty}
+
+
+def test_a_cache_that_knew_the_prompts_from_before_makes_the_run_void() -> None:
+    shape = ("--rate", 100, "--requests", 20, "--input-tokens", 50)
+    with FakeEngine(Cached(40).script) as fake:
+        warm = load(fake.url, *shape, "--json")
+        planned = load(fake.url, *shape, "--shared-prefix-tokens", 48, "--json")
+    with FakeEngine(Cached(0).script) as fake:
+        cold = load(fake.url, *shape, "--shared-prefix-tokens", 40, "--json")
+    assert (warm.returncode, planned.returncode, cold.returncode) == (3, 0, 0)
+    assert [one["code"] for one in json.loads(warm.stdout)["void"]] == ["cache_warm"]
+    assert json.loads(planned.stdout)["shared_at_most"] > 0.8
+    assert "hit_rate_below_plan" in [one["code"] for one in json.loads(cold.stdout)["caveats"]]
+
+
+def test_the_servers_own_account_stands_beside_and_its_cache_is_emptied_where_asked() -> None:
+    cached = Cached(0)
+    with FakeEngine(cached.script, pages=cached.pages()) as fake:
+        found = reported(fake.url, "--rate", 100, "--requests", 10, "--reset-cache")
+        text = load(fake.url, "--rate", 100, "--requests", 10).stdout
+        alone = reported(fake.url, "--rate", 100, "--requests", 10, "--no-server-metrics")
+    assert cached.emptied == 1
+    server = found["server"]
+    assert isinstance(server, dict)
+    assert (server["engine"], server["waiting"], server["preemptions"]) == ("vllm", {"p50": 5.0, "max": 5.0}, 0)
+    assert "waiting 5 in the median, 5 at most" in " ".join(text.split())
+    assert alone["server"] is None
+    assert "no_server_metrics" not in [caveat["code"] for caveat in alone["caveats"]]  # type: ignore[attr-defined] # JSON
+
+
+def test_head_room_is_found_out_at_the_loads_own_shape() -> None:
+    with FakeEngine(Script(ttft_s=0.02, gap_s=0.01)) as fake:
+        done = load(fake.url, "--rate", 20, "--requests", 20, "--output-tokens", 8, "--headroom", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    codes = [caveat["code"] for caveat in found["caveats"]]
+    assert found["client"]["headroom"] is not None or "headroom_unknown" in codes
+    assert "1x: " in done.stderr
+
+
 def test_records_as_parquet_are_the_same_records(tmp_path: Path) -> None:
     lines, table = tmp_path / "records.jsonl", tmp_path / "records.parquet"
     with FakeEngine(QUICK) as engine:
@@ -310,6 +369,8 @@ def nobody() -> str:
         (("URL", "--traffic", "LOG", "--requests", "1", "--rate", "3"), 2, "no time to stretch"),
         (("URL", "--traffic", "missing.jsonl"), 2, "nothing at this path"),
         (("URL", "--records", "/nowhere/at/all"), 2, "cannot be written"),
+        ((), 2, "neither URL nor --self-check"),
+        (("URL", "--self-check"), 2, "URL and --self-check"),
     ],
 )
 def test_a_mistake_is_one_clear_error(args: tuple[str, ...], code: int, said: str) -> None:

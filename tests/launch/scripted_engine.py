@@ -12,6 +12,7 @@ from unmoor.engines.contract import (
     InstallSpec,
     Knob,
     LaunchSpec,
+    Metric,
     ModelFormat,
     SchedulerModel,
     Settings,
@@ -77,7 +78,10 @@ class ScriptedEngine:
     known_version = "1"
     tables_name: str | None = None
     knobs: tuple[Knob, ...] = ()
-    scrape: Mapping[str, str] = {}
+    scrape: Mapping[Metric, str] = {}
+    metrics_path = "/metrics"
+    cache_reset_path: str | None = None
+    cache_reset_hint = ""
     install: InstallSpec | None = None
     absent_reason = "a test's"
     model_format: ModelFormat = "gguf"

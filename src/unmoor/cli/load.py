@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from unmoor.cli.load_asks import AskOptions, ask_options, asked_of, forms_of, mix_of
+from unmoor.cli.load_beside import BesideOptions, beside_options, headroom_of, shared_by_what_was_sent, watch
 from unmoor.cli.load_pace import PaceOptions, SloOptions, pace_options, pacing_of, slo_of, slo_options
 from unmoor.cli.load_traffic import TrafficOptions, traffic_options, workload_to_send
 from unmoor.cli.path_name import PATH_NAME
@@ -28,7 +29,7 @@ INTERRUPTED = 130
 
 
 @click.command("load")
-@click.argument("url")
+@click.argument("url", required=False)
 @traffic_options
 @pace_options
 @click.option("--model", metavar="NAME", help="The model's name there; asked of the server unless given.")
@@ -37,11 +38,11 @@ INTERRUPTED = 130
 @click.option("--seed", type=int, metavar="N", help="The same prompts as another run with N; a cache may know them.")
 @click.option("--records", type=PATH_NAME, metavar="OUT", help="Keep every request as a JSON line as it ends.")
 @click.option("--parquet", type=PATH_NAME, metavar="OUT", help="Every request as a Parquet file too, at the end.")
+@beside_options
+@click.option("--self-check", is_flag=True, help="Without URL: say what this machine's client can carry.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/reference/load.md).")
-@click.pass_context
 def command(
-    context: click.Context,
-    url: str,
+    url: str | None,
     *,
     traffic: TrafficOptions,
     pace: PaceOptions,
@@ -51,6 +52,8 @@ def command(
     seed: int | None,
     records: Path | None,
     parquet: Path | None,
+    beside: BesideOptions,
+    self_check: bool,
     as_json: bool,
 ) -> int:
     """Send traffic to the engine at URL, on this machine, on an absolute schedule, and report what came back.
@@ -58,6 +61,8 @@ def command(
     Prompts are made of words, as long as the traffic's by the server's own count, and new in each run. Latencies run
     from when a request was due. The exit code is 3 where the client itself was too late for the figures to be used.
     """
+    if url is None or self_check:
+        return _checked(url, self_check=self_check, as_json=as_json)
     from unmoor.cli.out_file import check_places
     from unmoor.cli.record_file import RecordFile, check_parquet, write_parquet
     from unmoor.measure.load import Target
@@ -85,36 +90,42 @@ def command(
             warm_up_s=pace.warm_up,
             cool_down_s=pace.cool_down,
         )
-        report = _measured(target, workload, sent, pace, mix, seed=seed, kept=kept)
+        report = _measured(target, workload, sent, kept, pace=pace, mix=mix, beside=beside, seed=seed)
         _show(report, as_json=as_json)
         write_parquet(parquet, kept.records)
         kept.raise_if_lost()
     if report.partial:
-        context.exit(INTERRUPTED)
-    context.exit(VOID if report.void else 0)
+        return INTERRUPTED
+    return VOID if report.void else 0
 
 
 def _measured(
     target: Target,
     workload: Workload,
     sent: Sent,
+    kept: RecordFile,
+    *,
     pace: PaceOptions,
     mix: AskMix,
-    *,
+    beside: BesideOptions,
     seed: int | None,
-    kept: RecordFile,
 ) -> LoadReport:
     from msgspec.structs import replace
 
+    from unmoor.measure.load_doubts import Beside
     from unmoor.measure.load_report import load_report
     from unmoor.measure.narrow_enough import NarrowEnough
     from unmoor.measure.prompts import not_asked_for
     from unmoor.measure.replay import replay
+    from unmoor.measure.server_watch import reset_cache
 
-    planned = mix.dealt(_planned(target, workload, timeout_s=pace.timeout, seed=seed), seed=seed)
+    undealt, overhead_tokens = _planned(target, workload, timeout_s=pace.timeout, seed=seed)
+    planned = mix.dealt(undealt, seed=seed)
+    if beside.reset_cache:
+        reset_cache(target.url)
     narrow = NarrowEnough(pace.until_ttft_p95 / 100, warm_up_s=pace.warm_up) if pace.until_ttft_p95 else None
     kept.begin()
-    with _Progress(len(planned)) as progress:
+    with watch(beside, target.url) as watched, _Progress(len(planned)) as progress:
 
         def sink(record: Record) -> None:
             kept.append(record)
@@ -132,14 +143,38 @@ def _measured(
             enough=None if narrow is None else narrow.enough,
             pacing=sent.pacing,
         )
-    report = load_report(sent, kept.records, replayed)
+    found = Beside(
+        server=None if watched is None else watched.report,
+        watched=watched is not None,
+        shared_at_most=shared_by_what_was_sent(workload, kept.records, overhead_tokens=overhead_tokens),
+        headroom=None if replayed.partial else headroom_of(beside, planned, kept.records, sent.slo),
+    )
+    report = load_report(sent, kept.records, replayed, found)
     silent = not_asked_for(workload.requests, sent.pacing)
     unsure = () if narrow is None or replayed.partial else narrow.caveats()
     return replace(report, caveats=(*workload.caveats, *silent, *report.caveats, *unsure, *kept.caveats()))
 
 
-def _planned(target: Target, workload: Workload, *, timeout_s: float, seed: int | None) -> tuple[PlannedRequest, ...]:
-    """The requests to send, as long as the traffic's once the server has said what its template adds.
+def _checked(url: str | None, *, self_check: bool, as_json: bool) -> int:
+    """What this machine can carry, and its exit code. Raises UsageError unless that, or a load, was asked for."""
+    from unmoor.cli.self_check import print_self_check
+    from unmoor.core.errors import UsageError
+
+    if (url is None) is not self_check:
+        raise UsageError(
+            "one thing to load is needed",
+            where="unmoor load",
+            seen="neither URL nor --self-check" if url is None else "URL and --self-check",
+            expected="URL, or --self-check alone",
+            hint="unmoor load http://127.0.0.1:8000",
+        )
+    return print_self_check(as_json=as_json)
+
+
+def _planned(
+    target: Target, workload: Workload, *, timeout_s: float, seed: int | None
+) -> tuple[tuple[PlannedRequest, ...], int]:
+    """The requests to send, as long as the traffic's once the server has said what its template adds; and how much.
 
     Raises WorldError where the first request, which asks that, is not answered; KeyboardInterrupt where it is stopped.
     """
@@ -160,8 +195,8 @@ def _planned(target: Target, workload: Workload, *, timeout_s: float, seed: int 
             expected="an answer that streams" if target.form.stream else "an answer",
             hint="--model and --endpoint say what is asked for; the server's log says more",
         )
-    indices = range(len(workload.requests))
-    return planned_requests(workload.requests, indices, overhead_tokens=overhead_of(probe), salt=salt, seed=seed)
+    indices, overhead = range(len(workload.requests)), overhead_of(probe)
+    return planned_requests(workload.requests, indices, overhead_tokens=overhead, salt=salt, seed=seed), overhead
 
 
 class _Progress:

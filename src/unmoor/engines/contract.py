@@ -19,6 +19,18 @@ Settings = Mapping[str, Setting]
 """Neutral knob names to values; a knob left out keeps the engine's own default."""
 
 
+Metric = Literal[
+    "running",  # gauge: requests in a batch
+    "waiting",  # gauge: requests that wait for one
+    "kv_use",  # gauge: share of its KV blocks in use, 0-1
+    "preemptions",  # counter: requests thrown out of the batch for want of memory
+    "prefix_hits",  # counter: prompt tokens found in the prefix cache
+    "prefix_queries",  # counter: prompt tokens looked for there
+    "prompt_tokens",  # counter
+    "generated_tokens",  # counter
+]
+"""What is read of an engine while it serves, under names that are the same for all."""
+
 OFFLINE: Mapping[str, str] = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
@@ -138,8 +150,20 @@ class Engine(Protocol):
         """What may be tuned."""
 
     @property
-    def scrape(self) -> Mapping[str, str]:
+    def scrape(self) -> Mapping[Metric, str]:
         """Our metric name to its Prometheus name; absent where the engine has none."""
+
+    @property
+    def metrics_path(self) -> str:
+        """Where its metrics are, in the Prometheus text format."""
+
+    @property
+    def cache_reset_path(self) -> str | None:
+        """What a POST to which empties its prefix cache; None where it has no such thing."""
+
+    @property
+    def cache_reset_hint(self) -> str:
+        """What it has to be started with for that, in words; empty for nothing."""
 
     @property
     def install(self) -> InstallSpec | None:

@@ -14,6 +14,7 @@ from unmoor.engines.contract import (
     Diagnosis,
     InstallSpec,
     LaunchSpec,
+    Metric,
     ModelFormat,
     SchedulerModel,
     Settings,
@@ -74,13 +75,16 @@ class OpenVino:
     model_format: ModelFormat = "gguf"
     cpu_weights = "q4_1"
     absent_reason = ""
-    scrape: Mapping[str, str] = {
+    scrape: Mapping[Metric, str] = {
         "running": "openvino_requests_running",
         "waiting": "openvino_requests_waiting",
         "kv_use": "openvino_kv_cache_usage",
         "prompt_tokens": "openvino_prompt_tokens_total",
         "generated_tokens": "openvino_generation_tokens_total",
     }
+    metrics_path = "/metrics"
+    cache_reset_path: str | None = None
+    cache_reset_hint = ""
     install: InstallSpec | None = InstallSpec(
         requirements=("openvino-genai==2026.4.1.0",),
         publisher="Intel, the OpenVINO developers",

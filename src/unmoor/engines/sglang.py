@@ -12,6 +12,7 @@ from unmoor.engines.contract import (
     Diagnosis,
     InstallSpec,
     LaunchSpec,
+    Metric,
     ModelFormat,
     SchedulerModel,
     Settings,
@@ -83,15 +84,19 @@ class Sglang:
         "Unmoor cannot install it yet: for a CPU it needs kernels that are on no package index; `unmoor decide` still "
         "weighs it"
     )
-    scrape: Mapping[str, str] = {
+    scrape: Mapping[Metric, str] = {
         "running": "sglang:num_running_reqs",
         "waiting": "sglang:num_queue_reqs",
         "kv_use": "sglang:token_usage",
         "prefix_hits": "sglang:cached_tokens_total",
+        "prefix_queries": "sglang:prompt_tokens_total",
         "preemptions": "sglang:num_retracted_requests_total",
         "prompt_tokens": "sglang:prompt_tokens_total",
         "generated_tokens": "sglang:generation_tokens_total",
     }
+    metrics_path = "/metrics"
+    cache_reset_path: str | None = "/flush_cache"
+    cache_reset_hint = ""
 
     def command(self, spec: LaunchSpec, settings: Settings) -> Command:
         """The launcher for a CPU, everything that differs between engines by default said: full names only.

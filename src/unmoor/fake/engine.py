@@ -16,7 +16,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self, cast
 
@@ -28,7 +28,7 @@ from unmoor.fake.frames import frames, whole_answer
 from unmoor.fake.script import Ask, Script, error_body
 
 _HOST = "127.0.0.1"
-_OK, _BAD_REQUEST, _NOT_FOUND = 200, 400, 404
+_OK, _BAD_REQUEST, _NOT_FOUND, _BROKEN = 200, 400, 404, 500
 _REASONS = {_OK: "OK", _BAD_REQUEST: "Bad Request", _NOT_FOUND: "Not Found"}
 _ENDPOINTS = (b"/v1/chat/completions", b"/v1/completions", b"/v1/responses")
 _ASIDE_S = 0.1
@@ -39,14 +39,23 @@ Choose = Callable[[Ask], Script]
 class FakeEngine:
     """A fake engine that answers as long as its `with` block lasts. `seen` holds every request body it read.
 
-    `script` is one for all requests, or a function that picks one for each. Raises WorldError if the port is taken.
+    `script` is one for all requests, or a function that picks one for each. `pages` are other paths ("/metrics") and
+    what makes the body of each; None from it is a 500. Raises WorldError if the port is taken.
     """
 
-    def __init__(self, script: Script | Choose | None = None, *, model: str = "fake", port: int = 0) -> None:
+    def __init__(
+        self,
+        script: Script | Choose | None = None,
+        *,
+        model: str = "fake",
+        port: int = 0,
+        pages: Mapping[str, Callable[[], bytes | None]] | None = None,
+    ) -> None:
         chosen = script if script is not None else Script()
         self.seen: list[bytes] = []
         self._choose: Choose = chosen if callable(chosen) else lambda _: chosen
         self._model = model
+        self._pages = {path.encode(): page for path, page in (pages or {}).items()}
         self._socket = _listen(port)
         self._loop = asyncio.new_event_loop()
         self._leaving = asyncio.Event()
@@ -76,7 +85,7 @@ class FakeEngine:
     async def _live(self) -> None:
         connections: set[_Connection] = set()
         server = await self._loop.create_server(
-            lambda: _Connection(self._choose, self._model, self.seen, connections), sock=self._socket
+            lambda: _Connection(self._choose, self._model, self.seen, connections, self._pages), sock=self._socket
         )
         await self._leaving.wait()
         server.close()
@@ -91,7 +100,15 @@ class FakeEngine:
 class _Connection(asyncio.Protocol):
     """One client. Requests are answered one after the other."""
 
-    def __init__(self, choose: Choose, model: str, seen: list[bytes], connections: set[_Connection]) -> None:
+    def __init__(
+        self,
+        choose: Choose,
+        model: str,
+        seen: list[bytes],
+        connections: set[_Connection],
+        pages: Mapping[bytes, Callable[[], bytes | None]],
+    ) -> None:
+        self._pages = pages
         self._choose = choose
         self._model = model
         self._seen = seen
@@ -155,7 +172,10 @@ class _Connection(asyncio.Protocol):
             b"/health": b"",
             b"/v1/models": msgspec.json.encode({"object": "list", "data": [{"id": self._model, "object": "model"}]}),
         }
-        if path in bodies:
+        if path in self._pages:
+            page = self._pages[path]()
+            self._whole(_OK if page is not None else _BROKEN, page or b"")
+        elif path in bodies:
             self._whole(_OK, bodies[path])
         else:
             self._whole(_NOT_FOUND, error_body("detail", "Not Found", _NOT_FOUND))

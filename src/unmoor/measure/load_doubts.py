@@ -4,26 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
 
 from unmoor.core.evidence import Caveat
 from unmoor.core.plural import plural
 from unmoor.core.quantile_interval import fewest_for, quantile_interval
 from unmoor.core.record import Record, scheduled_ttft_s
+from unmoor.measure.headroom import Headroom, headroom_caveats
 from unmoor.measure.load import Pacing, ReplayReport
+from unmoor.measure.server_report import ServerReport, hit_rate_doubts, server_caveats
 
 RATE_SHARE = 0.01
 """So far may the rate of sending be from the schedule's; a run beyond it is void."""
 GROWTH = 1.5
 """A run whose median time to first token grows by more than this from its first quarter to its last is unsteady."""
+_APART_S = 0.05
+"""In a run of few seconds one request that is a little late moves the rate: so much in all is no missed rate."""
 _FEWEST_FOR_A_RATE = 20
 _FEWEST_FOR_A_TREND = 40
 _CLIENT_BOUND = "client_bound"
 _AT_ITS_LENGTH = frozenset({"length", "max_output_tokens"})
 
 
-def void_by(replay: ReplayReport, counted: Sequence[Record]) -> tuple[Caveat, ...]:
-    """Why no figure of this run may be used; `counted` are the records of the window."""
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found out beside the load itself; each None where nobody looked.
+
+    `server` is its own account. `shared_at_most` is the share of prompt tokens that a cache can know from this load.
+    """
+
+    server: ServerReport | None = None
+    watched: bool = False
+    shared_at_most: float | None = None
+    headroom: Headroom | None = None
+
+
+def void_by(
+    replay: ReplayReport, counted: Sequence[Record], records: Sequence[Record], beside: Beside
+) -> tuple[Caveat, ...]:
+    """Why no figure of this run may be used; `counted` are those of its `records` that are in the window."""
     reasons = [caveat for caveat in replay.caveats if caveat.code == _CLIENT_BOUND]
     if not counted:
         said = "no request was due between warm-up and cool-down"
@@ -32,16 +51,24 @@ def void_by(replay: ReplayReport, counted: Sequence[Record]) -> tuple[Caveat, ..
     unsent = any(record.sent_at_ns is None for record in counted)  # refused by the server: not the client's doing
     if offered and achieved and replay.requests >= _FEWEST_FOR_A_RATE and not (replay.partial or unsent):
         off = achieved / offered - 1
-        if abs(off) > RATE_SHARE:
+        apart_s = (replay.requests - 1) * abs(1 / achieved - 1 / offered)
+        if abs(off) > RATE_SHARE and apart_s > _APART_S:
             text = f"{achieved:.3g} requests/s were sent where {offered:.3g} were due: {off:+.1%}."
             reasons.append(Caveat(code="rate_missed", text=text))
-    return tuple(reasons)
+    void, _ = hit_rate_doubts(beside.shared_at_most, _hit_rate(records, beside))
+    return (*reasons, *void)
 
 
 def load_caveats(
-    replay: ReplayReport, pacing: Pacing, input_tokens: Mapping[int, int], counted: Sequence[Record]
+    replay: ReplayReport,
+    pacing: Pacing,
+    input_tokens: Mapping[int, int],
+    counted: Sequence[Record],
+    records: Sequence[Record],
+    beside: Beside,
 ) -> tuple[Caveat, ...]:
     """The doubts that stand beside the figures; `input_tokens` are those planned, by index."""
+    _, below = hit_rate_doubts(beside.shared_at_most, _hit_rate(records, beside))
     ok = [record for record in counted if record.ok]
     return (
         *(caveat for caveat in replay.caveats if caveat.code != _CLIENT_BOUND),
@@ -50,8 +77,35 @@ def load_caveats(
         *_of_counts(ok, input_tokens),
         *_cut_short(ok),
         *_unsteady(counted),
-        *_headroom(counted),
+        *below,
+        *_of_the_server(records, beside),
+        *(_headroom(counted) if beside.headroom is None else headroom_caveats(beside.headroom)),
     )
+
+
+def hit_rate_of(records: Sequence[Record]) -> float | None:
+    """The cached share of the prompt tokens of whole answers, as the server tells it; None where it does not of one."""
+    counts = [(record.cached_tokens, record.input_tokens) for record in records if record.ok]
+    cached = [tokens for tokens, _ in counts if tokens is not None]
+    asked = [tokens for _, tokens in counts if tokens is not None]
+    if not sum(asked) or not len(cached) == len(asked) == len(counts):
+        return None
+    return sum(cached) / sum(asked)
+
+
+def _hit_rate(records: Sequence[Record], beside: Beside) -> float | None:
+    """Of the whole load, not of the window: what the window found may be of its warm-up."""
+    told = hit_rate_of(records)
+    return told if told is not None or beside.server is None else beside.server.prefix_hit_rate
+
+
+def _of_the_server(records: Sequence[Record], beside: Beside) -> tuple[Caveat, ...]:
+    if beside.server is not None:
+        return server_caveats(beside.server, records)
+    if not beside.watched:
+        return ()
+    text = "The server has no metrics of an engine that is known, or did not give them: its queue was not seen."
+    return (Caveat(code="no_server_metrics", text=text),)
 
 
 def _closed_loop(pacing: Pacing) -> tuple[Caveat, ...]:

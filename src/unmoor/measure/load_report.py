@@ -12,8 +12,12 @@ from unmoor.core.record import Record, meets
 from unmoor.core.slo import Slo
 from unmoor.core.stats import Interval, wilson
 from unmoor.measure.load import Pacing, ReplayReport
-from unmoor.measure.load_doubts import load_caveats, void_by
+from unmoor.measure.load_doubts import Beside, hit_rate_of, load_caveats, void_by
 from unmoor.measure.load_metrics import Metrics, Slice, Window, metrics_of, slices_of
+from unmoor.measure.server_report import ServerReport
+
+
+NOTHING_BESIDE = Beside()
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +96,8 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
     valid: Interval | None
     token_source: str | None
     prefix_hit_rate: float | None
+    shared_at_most: float | None
+    server: ServerReport | None
     client: Client
     caveats: tuple[Caveat, ...]
 
@@ -110,8 +116,10 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     cool_down_s: float = 0.0
 
 
-def load_report(sent: Sent, records: Sequence[Record], replay: ReplayReport) -> LoadReport:
-    """The report of a load from its records and the replay's own."""
+def load_report(
+    sent: Sent, records: Sequence[Record], replay: ReplayReport, beside: Beside = NOTHING_BESIDE
+) -> LoadReport:
+    """The report of a load from its records, the replay's own, and what was found out beside it."""
     window, counted = _window(sent, records)
     ok = [record for record in counted if record.ok]
     span_s = _span_s(counted)
@@ -129,7 +137,7 @@ def load_report(sent: Sent, records: Sequence[Record], replay: ReplayReport) -> 
         failures=dict(Counter(record.outcome.value for record in counted if not record.ok)),
         models=dict(Counter(record.model for record in counted if record.model is not None)),
         partial=replay.partial,
-        void=void_by(replay, counted),
+        void=void_by(replay, counted, records, beside),
         window=window,
         slices=slices_of(window, counted, sent.slo),
         metrics=metrics_of(counted),
@@ -145,9 +153,11 @@ def load_report(sent: Sent, records: Sequence[Record], replay: ReplayReport) -> 
         reasoning_tokens=_total([record.reasoning_tokens for record in ok]),
         valid=_valid(ok),
         token_source=_token_source(ok),
-        prefix_hit_rate=_hit_rate(ok),
-        client=_client(replay),
-        caveats=load_caveats(replay, sent.pacing, sent.input_tokens, counted),
+        prefix_hit_rate=hit_rate_of(counted),
+        shared_at_most=beside.shared_at_most,
+        server=beside.server,
+        client=_client(replay, beside),
+        caveats=load_caveats(replay, sent.pacing, sent.input_tokens, counted, records, beside),
     )
 
 
@@ -201,16 +211,11 @@ def _token_source(ok: Sequence[Record]) -> str | None:
     return sources.pop() if len(sources) == 1 else None
 
 
-def _hit_rate(ok: Sequence[Record]) -> float | None:
-    cached = _total([record.cached_tokens for record in ok])
-    asked = _total([record.input_tokens for record in ok])
-    return cached / asked if cached is not None and asked else None
-
-
-def _client(replay: ReplayReport) -> Client:
+def _client(replay: ReplayReport, beside: Beside) -> Client:
     return Client(
         send_lag_s=Lag(p50=replay.send_lag_p50_s, p99=replay.send_lag_p99_s, max=replay.send_lag_max_s),
         receive_lag_s=Lag(p50=replay.receive_lag_p50_s, p99=replay.receive_lag_p99_s, max=replay.receive_lag_max_s),
         loop_stall_s=Lag(p50=None, p99=replay.loop_stall_p99_s, max=replay.loop_stall_max_s),
         clock=replay.clock,
+        headroom=beside.headroom.factor if beside.headroom is not None else None,
     )

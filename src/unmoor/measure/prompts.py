@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from unmoor.core.evidence import Caveat
 from unmoor.core.plural import plural
 from unmoor.core.record import Record
-from unmoor.core.traffic import Request, Segment
+from unmoor.core.traffic import Request, Segment, Workload
 from unmoor.measure.load import Pacing, PlannedRequest, Target
 from unmoor.measure.replay import replay
+from unmoor.traffic.overlap import prefix_overlap
 from unmoor.traffic.words import prompt_text
 
 PROBE_TOKENS = 64
@@ -77,3 +78,13 @@ def ask_once(target: Target, request: Request, *, overhead_tokens: int, salt: st
 def overhead_of(probe: Record) -> int:
     """The tokens that the chat template added to a probe of `PROBE_TOKENS`; 0 where the server does not count."""
     return 0 if probe.input_tokens is None else max(0, probe.input_tokens - PROBE_TOKENS)
+
+
+def shared_at_most(workload: Workload, *, overhead_tokens: int) -> float:
+    """The share of prompt tokens that a cache can know from this load itself: what its prompts share, and the template.
+
+    With words of its own for every run, a server that had more in its cache knew them from before.
+    """
+    asked = sum(request.input_tokens for request in workload.requests)
+    template = min(asked, overhead_tokens * len(workload.requests))
+    return min(1.0, (prefix_overlap(workload) or 0.0) + template / asked) if asked else 0.0

@@ -10,6 +10,7 @@ from unmoor.core.stats import Interval
 from unmoor.measure.load import Pacing
 from unmoor.measure.load_metrics import Quantiles, Slice
 from unmoor.measure.load_report import Asked, Lag, LoadReport
+from unmoor.measure.server_report import ServerReport, Spread
 from unmoor.report.layout import heading, table, wrapped
 
 _MS = 1000
@@ -31,6 +32,8 @@ def render(report: LoadReport) -> str:
     lines += ["", heading("Latencies in ms, with the bounds of each quantile at 95 %"), *_latencies(report)]
     if report.slices and _rate_moves(report.slices):
         lines += ["", heading("Over time: the rate was not the same"), *_over_time(report.slices)]
+    if report.server is not None:
+        lines += ["", heading("The server's own account"), *_server(report.server)]
     lines += ["", heading("The client's own error"), *_client(report)]
     lines += [line for caveat in report.caveats for line in wrapped(caveat.text, "  ! ")]
     if report.void:
@@ -148,6 +151,23 @@ def _ms(value_s: float | None) -> str:
     return _NOTHING if value_s is None else f"{value_s * _MS:,.1f}"
 
 
+def _server(server: ServerReport) -> list[str]:
+    told = [
+        f"by the metrics of {server.engine}, read {plural(server.scrapes, 'time')}"
+        + (f", {plural(server.missed, 'reading')} missed" if server.missed else ""),
+        _gauge("running", server.running),
+        _gauge("waiting", server.waiting),
+        "" if server.kv_use_max is None else f"KV cache in use {server.kv_use_max:.0%} at most",
+        "" if server.preemptions is None else plural(server.preemptions, "preemption"),
+        "" if server.prefix_hit_rate is None else f"prefix hit rate {server.prefix_hit_rate:.1%}",
+    ]
+    return wrapped("; ".join(filter(None, told)), "  ")
+
+
+def _gauge(name: str, spread: Spread | None) -> str:
+    return "" if spread is None else f"{name} {spread.p50:,.0f} in the median, {spread.max:,.0f} at most"
+
+
 def _client(report: LoadReport) -> list[str]:
     client = report.client
     stamps = "time stamps are this process's own" if client.clock == "user" else "time stamps are the kernel's"
@@ -157,7 +177,8 @@ def _client(report: LoadReport) -> list[str]:
         _lag("received late", client.receive_lag_s),
     ]
     rows.append(_lag("loop stalled", client.loop_stall_s))
-    return [*table(rows), *wrapped(f"in ms; {stamps}", "  ")]
+    room = "" if client.headroom is None else f"; it could have carried {client.headroom:.2g} times this load"
+    return [*table(rows), *wrapped(f"in ms; {stamps}{room}", "  ")]
 
 
 def _lag(name: str, lag: Lag) -> tuple[str, ...]:

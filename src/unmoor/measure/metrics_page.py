@@ -1,0 +1,66 @@
+"""A server's own metrics as it publishes them: which engine it is, and the figures that have a name of ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from unmoor.engines.contract import Engine, Metric
+from unmoor.engines.registry import engine, engine_names
+
+_LARGEST: Final = frozenset({"kv_use"})
+"""Shares: of several replicas the fullest is told. All others are added up."""
+
+
+class Scrape(msgspec.Struct, frozen=True, kw_only=True):
+    """What one page said, by our names; what it did not say, or said as no number, is missing."""
+
+    at_ns: int
+    values: dict[Metric, float]
+
+
+def engines_with_metrics() -> Sequence[Engine]:
+    """Every engine that has a name for any metric."""
+    return [known for known in map(engine, engine_names()) if known.scrape]
+
+
+def whose(page: bytes, engines: Iterable[Engine]) -> Engine | None:
+    """The engine whose names the page has most of; None where it has none of any."""
+    names = set(_values(page))
+    counted = [(len(names & set(known.scrape.values())), known) for known in engines]
+    most, found = max(counted, key=lambda pair: pair[0], default=(0, None))
+    return found if most else None
+
+
+def scrape_of(page: bytes, at_ns: int, names: Mapping[Metric, str]) -> Scrape:
+    """The figures of a page, over all its replicas and models. A page that is none has no figures."""
+    found = _values(page)
+    values: dict[Metric, float] = {}
+    for metric, name in names.items():
+        known = [value for value in found.get(name, ()) if math.isfinite(value)]
+        if known:
+            values[metric] = max(known) if metric in _LARGEST else sum(known)
+    return Scrape(at_ns=at_ns, values=values)
+
+
+def lines_of(page: bytes, names: Iterable[str]) -> bytes:
+    """Only the lines of a page that have one of these names: a page can have thousands."""
+    wanted = tuple(name.encode() for name in names)
+    return b"\n".join(line for line in page.splitlines() if line.startswith(wanted)) + b"\n"
+
+
+def _values(page: bytes) -> dict[str, list[float]]:
+    """Every sample by its name."""
+    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - for who scrapes
+
+    found: dict[str, list[float]] = {}
+    try:
+        for family in text_string_to_metric_families(page.decode("utf-8", "replace")):
+            for sample in family.samples:
+                found.setdefault(sample.name, []).append(float(sample.value))
+    except (ValueError, KeyError, IndexError):  # not the format, or broken off: what came before stands
+        return found
+    return found
