@@ -34,6 +34,9 @@ VERBS: dict[str, Verb] = {
     "conformance": Verb(
         "unmoor.cli.conformance", "command", "Hold a benchmark client against answers whose truth is known."
     ),
+    "check-results": Verb(
+        "unmoor.cli.check_results", "command", "Say what in a benchmark client's result file cannot be trusted."
+    ),
     "report": Verb("unmoor.cli.report", "command", "Render a saved run again, for ever."),
     "engines": Verb("unmoor.cli.engines", "command", "List engines known, installed and missing; install one."),
     "profile": Verb("unmoor.cli.profile", "command", "Describe traffic: lengths, arrivals, prefix overlap."),

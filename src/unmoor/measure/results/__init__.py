@@ -1,0 +1,1 @@
+"""Result files of benchmark clients: one reader a format, one noun, and what in them cannot be trusted."""
