@@ -109,9 +109,10 @@ def test_a_run_whose_client_was_late_or_off_its_rate_is_void() -> None:
     late = report(*records, slo=Slo(ttft_s=0.1), caveats=(Caveat(code="client_bound", text="late"),))
     assert [one.code for one in late.void] == ["client_bound"]
     assert "client_bound" not in codes(late)
-    slow = report(*records, offered_rps=100.0, achieved_rps=98.0)
+    slow = report(*records, offered_rps=1.0, achieved_rps=0.98)
     assert [one.code for one in slow.void] == ["rate_missed"]
-    assert report(*records, offered_rps=100.0, achieved_rps=99.5).void == ()
+    assert report(*records, offered_rps=1.0, achieved_rps=0.995).void == ()
+    assert report(*records, offered_rps=100.0, achieved_rps=98.0).void == ()  # 5 ms in all
     refused = Record(index=25, outcome=Outcome.REFUSED, scheduled_at_ns=25 * S, closed_at_ns=25 * S)
     assert report(*records, refused, offered_rps=100.0, achieved_rps=90.0).void == ()
     assert [one.code for one in report(*records, warm_up_s=60).void] == ["nothing_measured"]
