@@ -120,7 +120,9 @@ _SUPERVISOR = """
 import ctypes, os, resource, subprocess, sys
 ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: whom a peer leaves behind is waited for, and counted, here
 os.sched_setaffinity(0, {int(sys.argv[1])})
-code = subprocess.call(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=sys.stderr)
+if sys.argv[2] == "realtime":
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+code = subprocess.call(sys.argv[3:], stdin=subprocess.DEVNULL, stdout=sys.stderr)
 while True:
     try:
         os.wait()
@@ -131,12 +133,12 @@ print(code, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 """
 
 
-def run_peer(peer: Peer, argv: Sequence[str], folder: Path, *, core: int) -> Spent:
+def run_peer(peer: Peer, argv: Sequence[str], folder: Path, *, core: int, realtime: bool) -> Spent:
     """Runs a peer in a new folder, with all its processes on one core. Raises RuntimeError where it fails."""
     folder.mkdir(parents=True)
     offline = {"HF_HUB_OFFLINE": "1"} if peer.offline else {}
     done = subprocess.run(  # noqa: S603 - the command line that whoever runs this named
-        [sys.executable, "-c", _SUPERVISOR, str(core), *argv],
+        [sys.executable, "-c", _SUPERVISOR, str(core), "realtime" if realtime else "usual", *argv],
         capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, **offline},
     )  # fmt: skip
     code, cpu_s, peak_bytes = done.stdout.split()[-3:]
