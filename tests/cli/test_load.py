@@ -403,3 +403,7 @@ def test_a_real_engine_counts_the_lengths_that_were_planned(embedded: RunningEng
     asked = synthesise(SyntheticTraffic(requests=12, rate_rps=4, input_tokens=80, output_tokens=6, seed=3)).requests
     assert found["input_tokens"] == sum(request.input_tokens for request in asked)
     assert found["output_tokens"] == sum(request.output_tokens for request in asked)
+    server = found["server"]
+    assert isinstance(server, dict)
+    assert server["engine"] == "openvino"
+    assert (server["prompt_tokens"], server["generated_tokens"]) == (found["input_tokens"], found["output_tokens"])
