@@ -230,7 +230,7 @@ def test_an_answer_whose_tokens_nobody_counted() -> None:
 
 def test_interactivity_is_the_inverse_of_tpot(tmp_path: Path) -> None:
     report = of_sample("inferencex.json")
-    assert {"interactivity_inverted", "closed_loop", "failures_not_told"} <= set(shown(report))
+    assert {"interactivity_inverted", "closed_loop", "failures_not_told", "sample_not_told"} <= set(shown(report))
     content = json.loads((SAMPLES / "inferencex.json").read_text())
     content["p99_intvty"] *= 2
     assert shown(report_of(tmp_path, content))["interactivity_disagrees"].severity is Severity.VOID

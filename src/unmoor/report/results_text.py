@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from unmoor.core.evidence import EvidenceKind
-from unmoor.core.plural import plural
 from unmoor.core.quantile_interval import QuantileInterval
 from unmoor.measure.load_metrics import Quantiles
 from unmoor.measure.results.check import CheckReport, Recomputed, RunReport
@@ -52,7 +51,7 @@ def _load(run: RunReport) -> str:
     parts = [
         run.model or "",
         run.endpoint or "",
-        "" if load.requests is None else plural(load.requests, "request"),
+        "" if load.requests is None else _many(load.requests, "request"),
         "all at once" if load.all_at_once else "",
         "" if load.requested_rps is None else f"{load.requested_rps:.3g} requests/s asked for",
         "" if run.sent_rps is None else f"{run.sent_rps:.3g} sent",
@@ -64,11 +63,11 @@ def _load(run: RunReport) -> str:
 
 def _came(run: RunReport) -> str:
     parts = [
-        "" if run.completed is None else plural(run.completed, "answer"),
+        "" if run.completed is None else _many(run.completed, "answer"),
         "failures not told" if run.failed is None else f"{run.failed:,} failed",
-        "" if run.duration_s is None else f"{run.duration_s:,.3g} s",
-        "" if run.request_tput_rps is None else f"{run.request_tput_rps:,.3g} requests/s",
-        "" if run.output_tput_tps is None else f"{run.output_tput_tps:,.4g} output tokens/s",
+        "" if run.duration_s is None else f"{_short(run.duration_s)} s",
+        "" if run.request_tput_rps is None else f"{_short(run.request_tput_rps)} requests/s",
+        "" if run.output_tput_tps is None else f"{_short(run.output_tput_tps)} output tokens/s",
     ]
     return ", ".join(filter(None, parts))
 
@@ -104,9 +103,9 @@ def _recomputed(word: str, name: str, recomputed: Recomputed) -> list[tuple[str,
         return []
     since = f" from {recomputed.since}" if name in {"ttft_s", "e2e_s"} else ""
     shown = (found.p50, found.p90, found.p95, found.p99)
-    values = (f"{word}{since}, n {found.n:,}", _ms(found.mean), *(_ms(one.value if one else None) for one in shown))
-    bounds = ("", "", *(_bounds(one) for one in shown))
-    return [values, bounds] if any(bounds) else [values]
+    values = (f"{word}{since}", _ms(found.mean), *(_ms(one.value if one else None) for one in shown))
+    bounds = (f"  n {found.n:,}", "", *(_bounds(one) for one in shown))
+    return [values, bounds]
 
 
 def _bounds(one: QuantileInterval | None) -> str:
@@ -116,7 +115,17 @@ def _bounds(one: QuantileInterval | None) -> str:
 
 
 def _ms(value_s: float | None) -> str:
-    return _NOTHING if value_s is None else f"{value_s * _MS:,.1f}"
+    if value_s is None:
+        return _NOTHING
+    return f"{value_s * _MS:,.1f}" if value_s < 1 else f"{value_s * _MS:,.0f}"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < _MS else f"{value:,.0f}"
 
 
 def _finding(finding: Finding) -> list[str]:

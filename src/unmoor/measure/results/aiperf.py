@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from unmoor.core.record import Outcome
+from unmoor.measure.results.finding import Finding, Severity
 from unmoor.measure.results.open_file import Content
 from unmoor.measure.results.run import E2E, ITL, TPOT, TTFT, Load, Request, Run, Stated
 
@@ -104,7 +105,7 @@ def read(content: Content) -> tuple[Run, ...]:
             output_tput_tps=file.output_token_throughput.avg,
             goodput_rps=file.goodput.avg,
             stated=_stated(file),
-            own_doubts={} if asked.endpoint.use_server_token_count else _OWN_COUNT,
+            own=() if asked.endpoint.use_server_token_count else (_OWN_COUNT,),
         ),
     )
 
@@ -118,10 +119,13 @@ def _duration_s(file: _Summary) -> float | None:
         return file.benchmark_duration.avg
 
 
-_OWN_COUNT = {
-    "tokens_counted_by_client": "use_server_token_count is not set in input_config: tokens are counted by the client's "
-    "own tokenizer, not by the server's usage."
-}
+_OWN_COUNT = Finding(
+    code="tokens_counted_by_client",
+    severity=Severity.OTHERWISE,
+    figures=("output_tput_tps", TPOT),
+    text="Tokens are counted by the client's own tokenizer, not by the server's usage.",
+    evidence="use_server_token_count is not set in input_config",
+)
 
 
 def version(content: Content) -> str | None:
@@ -201,9 +205,11 @@ def _request(line: _Line) -> Request:
     times, metrics = line.metadata, line.metrics
     ok = line.error is None and not times.was_cancelled and metrics.request_latency.value is not None
     gaps = metrics.inter_chunk_latency
+    code = None if line.error is None else line.error.code
+    failure = Outcome.CANCELLED if times.was_cancelled else Outcome.STREAM_ERROR if code is None else Outcome.HTTP_ERROR
     return Request(
         ok=ok,
-        outcome=Outcome.OK if ok else Outcome.CANCELLED if times.was_cancelled else Outcome.STREAM_ERROR,
+        outcome=Outcome.OK if ok else failure,
         due_at_s=None if times.credit_issued_ns is None else times.credit_issued_ns / _NS,
         sent_at_s=None if times.request_start_ns is None else times.request_start_ns / _NS,
         ttft_s=_seconds(metrics.time_to_first_token) if ok else None,

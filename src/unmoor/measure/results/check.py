@@ -11,7 +11,7 @@ from unmoor.core.evidence import EvidenceKind
 from unmoor.core.quantile_interval import QuantileInterval
 from unmoor.core.record import meets
 from unmoor.core.slo import Slo
-from unmoor.core.stats import Interval, quantile, wilson
+from unmoor.core.stats import Interval, wilson
 from unmoor.measure.load_metrics import Quantiles, metrics_of
 from unmoor.measure.results.check_counts import count_findings
 from unmoor.measure.results.check_latencies import latency_findings
@@ -102,7 +102,8 @@ def check_results(file: ResultFile, slo: Slo | None = None) -> CheckReport:
 
 def _report(file: ResultFile, run: Run, slo: Slo | None) -> RunReport:
     shown = [*count_findings(run), *latency_findings(run), *load_findings(run), *_of_the_file(file, run)]
-    findings = [*_own(run), *(one for one in shown if one.code not in run.own_doubts), *known_of(file.format, run)]
+    carried = {one.code for one in run.own}
+    findings = [*run.own, *(one for one in shown if one.code not in carried), *known_of(file.format, run)]
     return RunReport(
         place=run.place,
         started=run.started,
@@ -151,20 +152,13 @@ def _recomputed(run: Run) -> Recomputed:
 
 def _without_bounds(run: Run) -> Quantiles:
     values = values_of(run, ITL)
-
-    def bare(share: float) -> QuantileInterval | None:
-        value = quantile(values, share)
-        return None if value is None else QuantileInterval(value=value, low=None, high=None, n=len(values))
-
-    mean = float(np.mean(values)) if len(values) else None
-    return Quantiles(n=len(values), mean=mean, p50=bare(0.5), p90=bare(0.9), p95=bare(0.95), p99=bare(0.99))
-
-
-def _own(run: Run) -> Iterator[Finding]:
-    """Doubts that the file itself states."""
-    for doubts, severity in ((run.own_void, Severity.VOID), (run.own_doubts, Severity.OTHERWISE)):
-        for code, text in doubts.items():
-            yield Finding(code=code, severity=severity, figures=LATENCIES, text=text, evidence="the file has it")
+    if not len(values):
+        return Quantiles(n=0, mean=None, p50=None, p90=None, p95=None, p99=None)
+    p50, p90, p95, p99 = (
+        QuantileInterval(value=float(value), low=None, high=None, n=len(values))
+        for value in np.quantile(values, (0.5, 0.9, 0.95, 0.99))
+    )
+    return Quantiles(n=len(values), mean=float(values.mean()), p50=p50, p90=p90, p95=p95, p99=p99)
 
 
 def _of_the_file(file: ResultFile, run: Run) -> Iterator[Finding]:

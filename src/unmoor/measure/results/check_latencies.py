@@ -10,7 +10,7 @@ import numpy as np
 from unmoor.core.plural import plural
 from unmoor.core.quantile_interval import fewest_for, quantile_interval
 from unmoor.measure.results.finding import Finding, Severity
-from unmoor.measure.results.run import E2E, ITL, LATENCIES, TPOT, TTFT, Request, Run, Stated, values_of
+from unmoor.measure.results.run import E2E, ITL, LATENCIES, TPOT, TTFT, Request, Run, Stated, Values, values_of
 
 _CLOSE = 0.01
 _MOST = 0.5
@@ -26,6 +26,7 @@ def latency_findings(run: Run) -> Iterator[Finding]:
     yield from _impossible(run)
     yield from _chunks(run)
     yield from _ends(run)
+    yield from _sample(run)
     yield from _few(run)
     for name in LATENCIES:
         stated, values = run.stated.get(name, Stated()), values_of(run, name)
@@ -168,11 +169,10 @@ def _last_token_s(one: Request) -> float | None:
     return one.ttft_s + float(one.gaps_s.sum())
 
 
-def _recomputed(run: Run, name: str, stated: Stated, values: Sequence[float]) -> Iterator[Finding]:
+def _recomputed(run: Run, name: str, stated: Stated, ordered: Values) -> Iterator[Finding]:
     """Whether what is stated is what the file's own requests give; a TTFT with zeros has its own finding."""
-    if not values or not stated.said() or any(one.ok and one.ttft_s == 0 for one in run.requests):
+    if not len(ordered) or not stated.said() or any(one.ok and one.ttft_s == 0 for one in run.requests):
         return
-    ordered = np.sort(np.asarray(values))
     wrong = []
     mean = float(ordered.mean())
     if stated.mean is not None and abs(stated.mean - mean) > _CLOSE * max(abs(mean), _NONE):
@@ -194,6 +194,19 @@ def _recomputed(run: Run, name: str, stated: Stated, values: Sequence[float]) ->
         )
 
 
+def _sample(run: Run) -> Iterator[Finding]:
+    """Quantiles of who knows how many answers."""
+    figures = [f"{name}.p{q * 100:g}" for name, stated in run.stated.items() for q in stated.quantiles if q in _TAILS]
+    if run.completed is None and not run.requests and figures:
+        yield Finding(
+            code="sample_not_told",
+            severity=Severity.OTHERWISE,
+            figures=tuple(figures),
+            text="How many answers these quantiles are of is not in the file: nothing bounds them.",
+            evidence="no count of requests",
+        )
+
+
 def _few(run: Run) -> Iterator[Finding]:
     """Quantiles that the sample is too small to bound from above; gaps of one answer are alike, so not for ITL."""
     figures, bounds, counts, shares = [], [], set(), set()
@@ -204,7 +217,7 @@ def _few(run: Run) -> Iterator[Finding]:
         figures += [f"{name}.p{share * 100:g}" for share in missing]
         counts |= {count} if missing else set()
         shares |= set(missing)
-        interval = quantile_interval(values, missing[0]) if missing and values else None
+        interval = quantile_interval(values.tolist(), missing[0]) if missing and len(values) else None
         if interval is not None and interval.low is not None:
             bounds.append(f"{name}.p{missing[0] * 100:g} is {_ms(interval.low)} or more")
     if not figures:
@@ -220,9 +233,9 @@ def _few(run: Run) -> Iterator[Finding]:
     )
 
 
-def _shown(stated: Stated, values: Sequence[float]) -> set[float]:
+def _shown(stated: Stated, values: Values) -> set[float]:
     """The quantiles that are stated, or that are recomputed where none is."""
-    return set(stated.quantiles) or (set(_TAILS[:3]) if values else set())
+    return set(stated.quantiles) or (set(_TAILS[:3]) if len(values) else set())
 
 
 def _far_mean(name: str, stated: Stated) -> Iterator[Finding]:

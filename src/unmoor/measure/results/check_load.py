@@ -87,13 +87,14 @@ def _cap(run: Run) -> Iterator[Finding]:
     if cap is None:
         return
     if run.load.requested_rps is None or run.load.all_at_once:
+        rate = "a rate of inf" if run.load.all_at_once else "and no rate in the file"
         yield Finding(
             code="closed_loop",
             severity=Severity.OTHERWISE,
             figures=(TTFT, E2E, "request_tput_rps"),
             text="Each request waited for another's end: a slower engine was asked less often, so that these are not "
             "the latencies of traffic that comes at its own rate.",
-            evidence=f"at most {cap:,} in flight, no rate asked for",
+            evidence=f"at most {cap:,} in flight, {rate}",
         )
         return
     queued = [one.queued_s for one in run.requests if one.queued_s is not None and one.ok]

@@ -7,8 +7,11 @@ of tokens is in it, nor a duration.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
+from unmoor.measure.results.finding import Finding, Severity
 from unmoor.measure.results.open_file import Content, Document
 from unmoor.measure.results.run import E2E, ITL, TPOT, TTFT, Load, Run, Stated
 
@@ -42,8 +45,7 @@ def _run(document: Document) -> Run:
         endpoint=file.framework,
         load=Load(concurrency=file.conc, input_tokens=file.isl, output_tokens=file.osl),
         stated={name: stated for short, name in _NAMES.items() if (stated := _stated(numbers, short)).said()},
-        own_void=_inverse_differs(numbers),
-        own_doubts=_interactivity(numbers),
+        own=tuple(_interactivity(numbers)),
     )
 
 
@@ -62,20 +64,22 @@ def _stated(numbers: dict[str, float], short: str) -> Stated:
     return Stated(mean=numbers.get(f"mean_{short}"), quantiles=quantiles)
 
 
-def _inverse_differs(numbers: dict[str, float]) -> dict[str, str]:
+def _interactivity(numbers: dict[str, float]) -> Iterator[Finding]:
     for key, tpot_s in numbers.items():
-        interactivity = numbers.get(key.replace("_tpot", "_intvty"))
-        if key.endswith("_tpot") and interactivity is not None and abs(interactivity * tpot_s - 1) > _OFF:
-            said = f"{key.replace('_tpot', '_intvty')} is {interactivity:.4g}, and 1 / {key} is {1 / tpot_s:.4g}."
-            return {"interactivity_disagrees": said} if tpot_s else {}
-    return {}
-
-
-def _interactivity(numbers: dict[str, float]) -> dict[str, str]:
-    if "p99_intvty" not in numbers:
-        return {}
-    text = (
-        f"p99_intvty is 1 / p99_tpot, {numbers['p99_intvty']:.4g} tokens/s: what the slowest hundredth of the users "
-        "get, not what the fastest do."
-    )
-    return {"interactivity_inverted": text}
+        name = key.replace("_tpot", "_intvty")
+        if key.endswith("_tpot") and name in numbers and tpot_s and abs(numbers[name] * tpot_s - 1) > _OFF:
+            yield Finding(
+                code="interactivity_disagrees",
+                severity=Severity.VOID,
+                figures=(name,),
+                text="The interactivity is not the inverse of the TPOT of its name.",
+                evidence=f"{name} is {numbers[name]:.4g}, and 1 / {key} is {1 / tpot_s:.4g}",
+            )
+    if "p99_intvty" in numbers:
+        yield Finding(
+            code="interactivity_inverted",
+            severity=Severity.OTHERWISE,
+            figures=("p99_intvty",),
+            text="It is the inverse of p99_tpot: what the slowest hundredth of the users get, not what the fastest do.",
+            evidence=f"p99_intvty is {numbers['p99_intvty']:.4g} tokens/s",
+        )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from unmoor.measure.results.finding import Basis, Finding, Severity
 from unmoor.measure.results.run import E2E, ITL, TPOT, TTFT, Run
 
-_CONFORMANCE = "run against `python -m unmoor.fake.engine`"
+_SEEN = "run against unmoor.fake.engine with the fault error_mid"
 _DAY = "2026-12-01"
 
 
@@ -41,7 +41,7 @@ _KNOWN = (
         "error_counted_as_answer",
         ("failed", TTFT, E2E),
         "An error that comes after HTTP 200, in the stream, is counted as an answer.",
-        f"vLLM 0.32.0, {_CONFORMANCE}",
+        f"vLLM 0.32.0, {_SEEN}",
     ),
     _Behaviour(
         "vllm-bench",
@@ -66,7 +66,7 @@ _KNOWN = (
         "error_counted_as_answer",
         ("completed", TTFT, E2E),
         "An error that comes after HTTP 200, in the stream, is counted as an answer.",
-        f"SGLang 0.5.23, {_CONFORMANCE}",
+        f"SGLang 0.5.23, {_SEEN}",
     ),
     _Behaviour(
         "sglang-bench",
@@ -113,6 +113,13 @@ _KNOWN = (
     ),
     _Behaviour(
         "aiperf",
+        "error_counted_as_answer",
+        ("request_count", TTFT, E2E),
+        "An error that comes after HTTP 200, in the stream, is counted as an answer.",
+        f"AIPerf 0.13.0, {_SEEN}",
+    ),
+    _Behaviour(
+        "aiperf",
         "two_durations",
         ("request_tput_rps", "output_tput_tps"),
         "Its throughputs are over the time from start_time to end_time, which is longer than its benchmark_duration.",
@@ -145,5 +152,5 @@ def known_of(format_name: str, run: Run) -> list[Finding]:
             as_of=one.as_of,
         )
         for one in _KNOWN
-        if one.format == format_name and one.holds(run)
+        if format_name in {one.format, f"{one.format}-records"} and one.holds(run)
     ]

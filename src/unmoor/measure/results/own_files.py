@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -9,8 +10,9 @@ import numpy as np
 
 from unmoor.core.record import Outcome, Record
 from unmoor.measure.load import Pacing
+from unmoor.measure.results.finding import Finding, Severity
 from unmoor.measure.results.open_file import Content
-from unmoor.measure.results.run import E2E, ITL, TPOT, TTFT, Load, Request, Run, Stated
+from unmoor.measure.results.run import E2E, ITL, LATENCIES, TPOT, TTFT, Load, Request, Run, Stated
 
 RECORD_MARKS = frozenset({"index", "outcome", "scheduled_at_ns"})
 REPORT_MARKS = frozenset({"metrics", "pacing", "client"})
@@ -106,10 +108,18 @@ def read_report(content: Content) -> tuple[Run, ...]:
             hit_rate=report.prefix_hit_rate,
             stated={name: _stated(report.metrics.get(name, {})) for name in (TTFT, TPOT, ITL, E2E)},
             from_due=True,
-            own_void={doubt.code: doubt.text for doubt in report.void},
-            own_doubts={doubt.code: doubt.text for doubt in report.caveats},
+            own=(*_carried(report.void, Severity.VOID), *_carried(report.caveats, Severity.OTHERWISE)),
         ),
     )
+
+
+def _carried(doubts: tuple[_Doubt, ...], severity: Severity) -> Iterator[Finding]:
+    """The load's own doubts, under their own codes."""
+    for doubt in doubts:
+        said = "void" if severity is Severity.VOID else "caveats"
+        yield Finding(
+            code=doubt.code, severity=severity, figures=LATENCIES, text=doubt.text, evidence=f"{said} of the file"
+        )
 
 
 def _stated(metric: dict[str, Any]) -> Stated:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from unmoor.core.record import Outcome, Record
+from unmoor.measure.results.finding import Finding
 
 TTFT, TPOT, ITL, E2E = "ttft_s", "tpot_s", "itl_s", "e2e_s"
 LATENCIES = (TTFT, TPOT, ITL, E2E)
-Gaps = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 
 class Stated(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +42,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     ttft_s: float | None = None
     e2e_s: float | None = None
     last_token_s: float | None = None
-    gaps_s: Gaps | None = None
+    gaps_s: Values | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
@@ -71,7 +72,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     file has none. `retokenized` is the client's own count of the output tokens beside `output_tokens`. `slo` is the one
     that `goodput_rps` is of, where told. `from_due`: the latencies it states run from when a request was due.
     `interpolated`: its quantiles are those of core's `quantile`; else they are values of the sample, or of a histogram.
-    `own_void` and `own_doubts` are `{code: text}` that the file itself has.
+    `own` are doubts of its format alone, or that the file itself states.
     """
 
     place: str = ""
@@ -95,8 +96,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     interpolated: bool = True
     from_due: bool = False
     requests: tuple[Request, ...] = ()
-    own_void: dict[str, str] = {}
-    own_doubts: dict[str, str] = {}
+    own: tuple[Finding, ...] = ()
 
 
 class ResultFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ def records(run: Run, *, chunks: bool = True) -> Iterator[Record]:
 
     Times are of the file's own clock. A request whose file tells no time of sending has a clock that begins with it,
     and one whose file does not tell when it was due was due when it was sent: what they waited in the client is then
-    not in any of their latencies.
+    not in any of their latencies. How a request failed is not in most files: it is a `stream_error` then.
     """
     told = [at for request in run.requests for at in (request.due_at_s, request.sent_at_s) if at is not None]
     origin_s = min(told, default=0.0)
@@ -133,8 +133,6 @@ def _record(index: int, request: Request, origin_s: float, *, chunks: bool) -> R
         return Record(index=index, outcome=outcome, scheduled_at_ns=due_ns, sent_at_ns=sent_ns)
     end_s = last_token_s(request)
     first_ns = None if not request.ttft_s else sent_ns + _ns(request.ttft_s)
-    gaps = request.gaps_s if chunks and request.gaps_s is not None else np.empty(0)
-    held = () if first_ns is None else (first_ns, *(first_ns + np.rint(np.cumsum(gaps) * 1e9).astype(int)).tolist())
     return Record(
         index=index,
         outcome=outcome,
@@ -143,31 +141,38 @@ def _record(index: int, request: Request, origin_s: float, *, chunks: bool) -> R
         first_token_at_ns=first_ns,
         last_token_at_ns=None if end_s is None else sent_ns + _ns(end_s),
         closed_at_ns=None if request.e2e_s is None else sent_ns + _ns(request.e2e_s),
-        chunk_at_ns=held if chunks else (),
+        chunk_at_ns=_chunks(first_ns, request.gaps_s) if chunks and first_ns is not None else (),
         input_tokens=request.input_tokens,
         output_tokens=request.output_tokens,
         cached_tokens=request.cached_tokens,
     )
 
 
+def _chunks(first_ns: int, gaps_s: Values | None) -> tuple[int, ...]:
+    later = [] if gaps_s is None else (first_ns + np.rint(np.cumsum(gaps_s) * 1e9).astype(np.int64)).tolist()
+    return (first_ns, *later)
+
+
 def _ns(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
-def values_of(run: Run, latency: str) -> list[float]:
-    """The values of one latency over the requests that the file counts as whole, in seconds; the file's own clocks.
+def values_of(run: Run, latency: str) -> Values:
+    """The values of one latency over the requests that the file counts as whole, in seconds, in ascending order.
 
     A TTFT of 0 is left out: nothing was measured. TPOT is `tpot_of`; ITL every gap.
     """
-    whole: Sequence[Request] = [request for request in run.requests if request.ok]
-    if latency == TTFT:
-        return [request.ttft_s for request in whole if request.ttft_s]
-    if latency == E2E:
-        return [request.e2e_s for request in whole if request.e2e_s is not None]
+    whole = [request for request in run.requests if request.ok]
     if latency == ITL:
         gaps = [request.gaps_s for request in whole if request.gaps_s is not None]
-        return np.concatenate(gaps).tolist() if gaps else []
-    return [tpot for request in whole if (tpot := tpot_of(request)) is not None]
+        found = np.concatenate(gaps) if gaps else np.empty(0)
+    elif latency == TPOT:
+        found = np.array([tpot for request in whole if (tpot := tpot_of(request)) is not None], dtype=np.float64)
+    else:
+        column = [request.ttft_s or None if latency == TTFT else request.e2e_s for request in whole]
+        found = np.array([value for value in column if value is not None], dtype=np.float64)
+    found.sort()
+    return found
 
 
 def tpot_of(request: Request) -> float | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from unmoor.core.errors import UsageError
 from unmoor.measure.results.open_file import Content, Document
-from unmoor.measure.results.run import E2E, ITL, TPOT, TTFT, Gaps, Load, Request, Run, Stated
+from unmoor.measure.results.run import E2E, ITL, TPOT, TTFT, Load, Request, Run, Stated, Values
 
 MARKS = frozenset({"tokenizer_id", "completed", "request_throughput", "num_prompts", "burstiness"})
 _PER_REQUEST = ("latencies", "ttfts", "itls", "output_lens", "input_lens", "start_times", "queue_times", "errors")
@@ -116,7 +116,7 @@ def at(column: Sequence[Value | None] | None, index: int) -> Value | None:
     return None if column is None else column[index]
 
 
-def gaps_of(column: Sequence[msgspec.Raw] | None, index: int, where: str) -> Gaps | None:
+def gaps_of(column: Sequence[msgspec.Raw] | None, index: int, where: str) -> Values | None:
     """One request's gaps as an array; None without the column. Raises UsageError for what is no list of numbers."""
     if column is None:
         return None
