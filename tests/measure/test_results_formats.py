@@ -151,6 +151,17 @@ def test_a_wrong_value_names_its_key(tmp_path: Path) -> None:
             read_results(written(tmp_path, content))
 
 
+def test_a_time_that_no_clock_shows_is_refused(tmp_path: Path) -> None:
+    content = sample("vllm-detailed.json")
+    content["latencies"][4] = 1e308
+    with pytest.raises(UsageError, match=r"1e\+308 s, of request 4"):
+        read_results(written(tmp_path, content))
+    record = sample("unmoor-records.jsonl")
+    record["chunk_at_ns"][0] = 2**63
+    with pytest.raises(UsageError, match="a time that cannot be"):
+        read_results(written(tmp_path, record))
+
+
 def test_a_wrong_line_names_its_line(tmp_path: Path) -> None:
     lines = (SAMPLES / "aiperf-records.jsonl").read_text().splitlines()
     lines[6] = lines[6][:40]

@@ -14,6 +14,7 @@ from unmoor.core.errors import UnmoorError
 from unmoor.core.slo import Slo
 from unmoor.measure.results.check import check_results
 from unmoor.measure.results.formats import FORMATS, read_results
+from unmoor.measure.results.run import records
 from unmoor.report.results_text import render
 
 SAMPLES = sorted((Path(__file__).parent / "result_samples").glob("*.json*"))
@@ -29,13 +30,15 @@ def tried(path: Path, format_name: str | None = None) -> None:
     """Reads and checks a file to its end; an error of ours has to name the file."""
     refused = None
     try:
-        report = check_results(read_results(path, format_name), Slo(ttft_s=0.1, tpot_s=0.1, e2e_s=1.0))
+        file = read_results(path, format_name)
+        report = check_results(file, Slo(ttft_s=0.1, tpot_s=0.1, e2e_s=1.0))
     except UnmoorError as error:
         refused = str(error)
     if refused is not None:
         assert path.name in refused
         return
     assert render(report, path.name)
+    assert [len(list(records(run))) for run in file.runs] == [len(run.requests) for run in file.runs]
     assert msgspec.json.decode(msgspec.json.encode(report))["format"] == report.format
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from unmoor.core.errors import UsageError
 from unmoor.core.nearest import nearest
@@ -15,6 +16,7 @@ from unmoor.measure.results.open_file import Content, Document, open_content
 from unmoor.measure.results.run import ResultFile, Run
 
 _SHOWN_KEYS = 8
+_MOST_S = 4e9
 
 
 class Format(NamedTuple):
@@ -47,13 +49,32 @@ def read_results(path: Path, format_name: str | None = None) -> ResultFile:
     """
     content = open_content(path)
     chosen = _told(content.documents[0], path) if format_name is None else format_named(format_name)
+    runs = chosen.read(content)
+    for run in runs:
+        _check_times(run, path)
     return ResultFile(
         format=chosen.name,
         tool=chosen.tool,
         version=chosen.version(content),
-        runs=chosen.read(content),
+        runs=runs,
         not_numbers=content.not_numbers,
     )
+
+
+def _check_times(run: Run, path: Path) -> None:
+    """Raises UsageError for a time that no clock shows: over 120 years, from 1970 or of a request."""
+    for index, one in enumerate(run.requests):
+        most_gap_s = float(np.abs(one.gaps_s).max()) if one.gaps_s is not None and len(one.gaps_s) else 0.0
+        times = (one.due_at_s, one.sent_at_s, one.queued_s, one.ttft_s, one.e2e_s, one.last_token_s, most_gap_s)
+        wrong = next((value for value in times if value is not None and abs(value) > _MOST_S), None)
+        if wrong is not None:
+            raise UsageError(
+                "a time that cannot be",
+                where=str(path),
+                seen=f"{wrong:.4g} s, of request {index}",
+                expected="seconds of a clock",
+                hint="was the file edited? take it as its tool wrote it",
+            )
 
 
 def format_named(name: str) -> Format:

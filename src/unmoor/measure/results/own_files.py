@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -43,7 +44,7 @@ def _request(record: Record) -> Request:
         None if sent_ns is None or end_ns is None or not record.ok else (end_ns - sent_ns) / _NS
         for end_ns in (record.first_token_at_ns, record.last_token_at_ns)
     ]
-    gaps = np.diff(np.array(record.chunk_at_ns, dtype=np.int64)).astype(np.float64) / _NS
+    gaps = np.array([later - earlier for earlier, later in pairwise(record.chunk_at_ns)], dtype=np.float64) / _NS
     return Request(
         ok=record.ok,
         outcome=record.outcome,
