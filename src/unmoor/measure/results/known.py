@@ -146,7 +146,7 @@ def known_of(format_name: str, run: Run) -> list[Finding]:
             severity=one.severity,
             figures=one.figures,
             text=one.text,
-            evidence="nothing in the file tells whether it happened here",
+            evidence="known of the tool, whether the file shows it or not",
             basis=Basis.TOOL,
             source=one.source,
             as_of=one.as_of,
