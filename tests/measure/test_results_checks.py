@@ -129,6 +129,39 @@ def test_several_tokens_a_chunk_make_itl_one_of_chunks(tmp_path: Path) -> None:
     assert set(shown(report_of(tmp_path, content))) == {"tokens_share_chunks"}
 
 
+def test_a_chunk_without_a_token_first_or_last(tmp_path: Path) -> None:
+    content = clean()
+    content["itls"] = [[0.03, *[0.007] * (_TOKENS - 1)] for _ in content["itls"]]
+    assert set(shown(report_of(tmp_path, content))) == {"ttft_of_an_empty_chunk"}
+    # A role with the first token, or a finish with the last, does not move the first token.
+    content["itls"] = [[1e-5, *[0.01] * (_TOKENS - 1)] for _ in content["itls"]]
+    assert set(shown(report_of(tmp_path, content))) == {"gaps_of_empty_chunks"}
+    content["itls"] = [[0.028, *[0.008] * (_TOKENS - 2), 1e-5] for _ in content["itls"]]
+    assert set(shown(report_of(tmp_path, content))) == {"gaps_of_empty_chunks"}
+
+
+def test_ends_that_the_gaps_do_not_reach_or_go_beyond(tmp_path: Path) -> None:
+    content = clean()
+    content["itls"] = [[0.005] * (_TOKENS - 1) for _ in content["itls"]]
+    assert set(shown(report_of(tmp_path, content))) == {"ends_after_last_token"}
+    content["itls"] = [[0.02] * (_TOKENS - 1) for _ in content["itls"]]
+    assert shown(report_of(tmp_path, content))["time_lines_disagree"].severity is Severity.VOID
+
+
+def test_lengths_and_cached_prompts(tmp_path: Path) -> None:
+    content = json.loads((SAMPLES / "sglang-details.jsonl").read_text())
+    content["input_lens"] = [30] * 40
+    content["cache_report"] = {"total_prompt_tokens": 800, "total_cached_tokens": 400}
+    found = shown(report_of(tmp_path, content))
+    assert "30.0 is their mean" in found["lengths_not_planned"].evidence
+    assert "50.0%" in found["prefix_hits"].evidence
+
+
+def test_a_run_that_was_stopped(tmp_path: Path) -> None:
+    content = json.loads((SAMPLES / "aiperf.json").read_text()) | {"was_cancelled": True}
+    assert "cut_short" in shown(report_of(tmp_path, content))
+
+
 def test_a_rate_that_was_not_reached(tmp_path: Path) -> None:
     content = clean() | {"request_rate": 20.0}
     found = shown(report_of(tmp_path, content))["rate_missed"]

@@ -15,6 +15,7 @@ from unmoor.measure.results.run import E2E, ITL, LATENCIES, TPOT, TTFT, Request,
 _CLOSE = 0.01
 _MOST = 0.5
 _FAR = 2.0
+_AT_ONCE = 0.1
 _MS = 1000
 _NONE = 1e-9
 _TAILS = (0.9, 0.95, 0.99, 0.999)
@@ -109,11 +110,13 @@ def _chunks(run: Run) -> Iterator[Finding]:
 
 
 def _empty_chunks(told: Sequence[Request], more: int) -> Iterator[Finding]:
+    """More gaps than tokens: a chunk without one came first where the first gap is long and no finish explains it."""
     firsts = [float(one.gaps_s[0]) for one in told if one.gaps_s is not None and len(one.gaps_s) > 1]
     others = np.concatenate([one.gaps_s[1:] for one in told if one.gaps_s is not None])
     first_ms, other_ms = np.median(firsts or [0]) * _MS, np.median(others if len(others) else [0]) * _MS
     evidence = f"{more:,} of {len(told):,} answers have more gaps than their tokens have between them"
-    if first_ms > _FAR * max(other_ms, _NONE):
+    in_front = sum(_extra_in_front(one, float(other_ms) / _MS) > 0 for one in told)
+    if in_front > _MOST * len(told) and first_ms > _FAR * max(other_ms, _NONE):
         ttfts = [one.ttft_s for one in told if one.ttft_s is not None and one.gaps_s is not None and len(one.gaps_s)]
         later = [float(one.gaps_s[0]) + (one.ttft_s or 0) for one in told if one.gaps_s is not None and len(one.gaps_s)]
         yield Finding(
@@ -134,6 +137,14 @@ def _empty_chunks(told: Sequence[Request], more: int) -> Iterator[Finding]:
         "such a chunk.",
         evidence=evidence,
     )
+
+
+def _extra_in_front(one: Request, usual_s: float) -> int:
+    """Gaps beyond those that tokens have between them, without a last one at once after the last token: its finish."""
+    if one.gaps_s is None or not len(one.gaps_s):
+        return 0
+    finish = int(one.gaps_s[-1] < _AT_ONCE * usual_s)
+    return len(one.gaps_s) - finish - ((one.output_tokens or 0) - 1)
 
 
 def _ends(run: Run) -> Iterator[Finding]:
