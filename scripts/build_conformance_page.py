@@ -4,6 +4,8 @@
 
 What each client was, and how it was called, stands in RESULTS_FOLDER/clients.toml: `[CLIENT]` with `name`, `version`,
 `date`, `called` (the command as a reader would type it) and, where there is something to say, `notes` (a list).
+`whatever_case` names figures that were wrong in some runs whatever was played: they belong in the notes, and are held
+against no case.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 import msgspec
 
 from unmoor.fake.conformance.cases import CASES
-from unmoor.fake.conformance.judge import CaseResult, Check, Standing
+from unmoor.fake.conformance.judge import CaseResult, Check, Standing, overall
 from unmoor.report.conformance_text import difference
 
 PAGE = Path(__file__).parent.parent / "docs" / "conformance.md"
@@ -62,6 +64,17 @@ def page(results: dict[str, _Result], told: dict[str, dict[str, Any]]) -> str:
     return "\n".join([HEAD, legend, "", *(f"| {' | '.join(row)} |" for row in rows), "", *sections]).rstrip() + "\n"
 
 
+def _without(result: _Result, figures: list[str]) -> _Result:
+    """The result without these figures, each case judged by the others."""
+    cases = []
+    for case in result.cases:
+        checks = tuple(check for check in case.checks if check.figure not in figures)
+        standing = case.standing if not checks else overall(checks)
+        cases.append(msgspec.structs.replace(case, checks=checks, standing=standing))
+    counts = {standing.value: sum(case.standing is standing for case in cases) for standing in Standing}
+    return _Result(client=result.client, counts=counts, cases=cases)
+
+
 def _cell(case: CaseResult | None) -> str:
     if case is None or case.standing in {Standing.NOT_PLAYED, Standing.NOT_SAID}:
         return "–"
@@ -103,7 +116,8 @@ def main(folder: Path) -> None:
     """Writes the page."""
     told = tomllib.loads((folder / "clients.toml").read_text())
     results = {name: msgspec.json.decode((folder / f"{name}.json").read_bytes(), type=_Result) for name in told}
-    PAGE.write_text(page(results, told))
+    judged = {name: _without(result, told[name].get("whatever_case", [])) for name, result in results.items()}
+    PAGE.write_text(page(judged, told))
     print(f"wrote {PAGE}")
 
 

@@ -93,6 +93,16 @@ def test_latency_runs_from_the_schedule_where_the_client_or_the_server_has_a_que
     assert checks("plain", TRUE, gap_s=0.3)["ttft_s"].standing is Standing.RIGHT
 
 
+def test_a_client_that_gave_up_before_the_end_is_held_to_what_would_have_been() -> None:
+    left = [
+        Played(received_at_s=one.received_at_s, other=False, first_token_at_s=one.first_token_at_s)
+        for one in played("plain")
+    ]
+    found = {check.figure: check for check in judge(case_named("plain"), ASKED, left, changed(e2e_s=0.0)).checks}
+    assert (found["tpot_s"].true, found["e2e_s"].true) == pytest.approx((0.02, 0.78))
+    assert found["e2e_s"].standing is Standing.WRONG
+
+
 def test_of_random_arrivals_the_receipt_is_the_start() -> None:
     asked = Asked(requests=4, rate_rps=10.0, random_arrivals=True)
     found = judge(case_named("slow-server"), asked, played("slow-server", gap_s=0.3), TRUE)

@@ -70,7 +70,7 @@ WRITTEN: dict[str, list[object]] = {
             "load_summary": {"count": 10},
             "failures": {"count": 5},
             "successes": {
-                "output_len": {"mean": 20.0},
+                "output_tokens": {"mean": 20.0},
                 "latency": {
                     "time_to_first_token": {"mean": 0.4},
                     "time_per_output_token": {"mean": 0.02},

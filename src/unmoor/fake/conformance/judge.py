@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from unmoor.fake.conformance.answers import ASKED_TOKENS
+from unmoor.fake.conformance.answers import ASKED_TOKENS, FIRST_S
 from unmoor.fake.conformance.cases import Case
 from unmoor.fake.conformance.server import Played
 
@@ -88,7 +88,7 @@ def judge(case: Case, asked: Asked, played: Sequence[Played], said: Said) -> Cas
     if case.other_fails is not None:  # what an empty answer does to the means below depends on whether it has failed
         checks += [_tpot(case, said, good), _e2e(case, said, good, due), _tokens(case, said)]
     return CaseResult(
-        case=case.code, title=case.title, expect=case.expect, standing=_overall(checks), checks=tuple(checks)
+        case=case.code, title=case.title, expect=case.expect, standing=overall(checks), checks=tuple(checks)
     )
 
 
@@ -97,7 +97,8 @@ def without_result(case: Case, standing: Standing, why: str) -> CaseResult:
     return CaseResult(case=case.code, title=case.title, expect=case.expect, standing=standing, why=why)
 
 
-def _overall(checks: Sequence[Check]) -> Standing:
+def overall(checks: Sequence[Check]) -> Standing:
+    """The standing of a case by those of its figures."""
     standings = {check.standing for check in checks}
     return next((one for one in (Standing.WRONG, Standing.RIGHT) if one in standings), Standing.NOT_SAID)
 
@@ -126,6 +127,11 @@ def _check(figure: str, said: float | None, true: float | None, *, within: float
     return Check(figure=figure, standing=standing, said=said, true=true, note=note)
 
 
+def _scripted_s(case: Case) -> float:
+    """When the last token of a good answer goes out by the script."""
+    return case.good.last_token_s or 0.0
+
+
 def _exact(figure: str, said: float | None, true: float) -> Check:
     return _check(figure, said, true, within=TOKEN_TOLERANCE)
 
@@ -137,14 +143,15 @@ def _latency(figure: str, said: float | None, true: float | None, *, note: str =
 def _tpot(case: Case, said: Said, good: Sequence[Played]) -> Check:
     gaps = case.output_tokens - 1
     spans = [_span(one.first_token_at_s, one.last_token_at_s) for one in good if one.first_token_at_s is not None]
-    decode_s = _mean(spans) if gaps else None
+    # A client that gave up before the end is held to what would have been.
+    decode_s = (_mean(spans) or _scripted_s(case) - FIRST_S) if gaps else None
     true = None if decode_s is None else decode_s / gaps
     return _check("tpot_s", said.tpot_s, true, within=max(TPOT_TOLERANCE_S, (true or 0.0) * TPOT_TOLERANCE))
 
 
 def _e2e(case: Case, said: Said, good: Sequence[Played], due: dict[int, float]) -> Check:
     """To the last token, or to the end of the answer: both are in use, and which it is becomes the note."""
-    to_token = _mean([_span(due[id(one)], one.last_token_at_s) for one in good])
+    to_token = _mean([_span(due[id(one)], one.last_token_at_s) for one in good]) or _scripted_s(case)
     to_end = _mean([_span(due[id(one)], one.ended_at_s) for one in good])
     by_token = _latency("e2e_s", said.e2e_s, to_token, note="ends at the last token")
     by_end = _latency("e2e_s", said.e2e_s, to_end, note="ends with the answer")

@@ -135,7 +135,7 @@ class _Run:
             lines = (self._folder / name).read_bytes().decode("utf-8", "replace").split("\n")
             said = [" ".join(line.split()) for line in lines if line.strip()]
             if said:
-                return said[-1][-_SAID_CHARACTERS:]
+                return said[-1].replace(str(self._folder), "DIR")[-_SAID_CHARACTERS:]
         return "it said nothing"
 
 
