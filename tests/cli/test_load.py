@@ -156,6 +156,46 @@ def test_ctrl_c_leaves_a_report_of_what_had_ended(tmp_path: Path) -> None:
     assert 0 < found["requests"] < 400
 
 
+def test_sigterm_leaves_a_report_too() -> None:
+    with FakeEngine(QUICK) as engine:
+        command = [
+            sys.executable,
+            "-m",
+            "unmoor.cli",
+            "load",
+            engine.url,
+            "--rate",
+            "20",
+            "--requests",
+            "400",
+            "--json",
+        ]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while len(engine.seen) < 8:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        text, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert json.loads(text)["partial"] is True
+
+
+def test_a_limit_of_open_files_is_the_clients_own_fault() -> None:
+    def few_files() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+
+    slow = Script(ttft_s=0.5, gap_s=0.0)
+    with FakeEngine(slow) as engine:
+        done = load(
+            engine.url, "--concurrency", 100, "--requests", 120, "--output-tokens", 2, "--json", preexec_fn=few_files
+        )
+    assert done.returncode == 3, done.stderr
+    found = json.loads(done.stdout)
+    assert found["failures"]["refused"] > 0
+    assert [reason["code"] for reason in found["void"]] == ["client_bound"]
+    assert "ulimit" in found["void"][0]["text"]
+
+
 def test_a_kill_leaves_whole_lines(tmp_path: Path) -> None:
     out = tmp_path / "records.jsonl"
     with FakeEngine(QUICK) as engine:
@@ -369,6 +409,14 @@ def nobody() -> str:
         (("URL", "--traffic", "LOG", "--requests", "1", "--rate", "3"), 2, "no time to stretch"),
         (("URL", "--traffic", "missing.jsonl"), 2, "nothing at this path"),
         (("URL", "--records", "/nowhere/at/all"), 2, "cannot be written"),
+        (("http://bob:s3cret@127.0.0.1:9",), 2, "a URL without user"),
+        (("http://127.0.0.1:9/?key=s3cret",), 2, "a URL without user"),
+        (("URL", "--seed", "-5"), 2, "-5 is not in the range"),
+        (("URL", "--model", ""), 2, "an empty name"),
+        (("URL", "--model", "\udcff"), 2, "is no text in UTF-8"),
+        (("URL", "--model", "a\nb"), 2, "cannot be printed"),
+        (("URL", "--adapters", "a,b", "--adapters-zipf", "10000"), 2, "not in the range"),
+        (("--self-check", "--rate", "3"), 2, "--rate beside --self-check"),
         ((), 2, "neither URL nor --self-check"),
         (("URL", "--self-check"), 2, "URL and --self-check"),
     ],
@@ -382,6 +430,7 @@ def test_a_mistake_is_one_clear_error(args: tuple[str, ...], code: int, said: st
     assert said in done.stderr
     assert "hint:" in done.stderr
     assert "Traceback" not in done.stderr
+    assert "s3cret" not in done.stderr
 
 
 def test_a_server_that_refuses_the_first_request_is_told_in_its_own_words() -> None:

@@ -17,7 +17,6 @@ from unmoor.measure.calibration_server import CalibrationServer
 from unmoor.measure.headroom import (
     Shape,
     Step,
-    connections_allowed,
     headroom,
     headroom_caveats,
     lag_bound_s,
@@ -25,6 +24,7 @@ from unmoor.measure.headroom import (
     search,
     shape_of,
 )
+from unmoor.measure.replay import connections_allowed
 from unmoor.measure.self_check import self_check
 from unmoor.report.self_check_text import render
 

@@ -147,6 +147,27 @@ def test_slices_are_the_window_in_ten_parts_and_lose_nothing() -> None:
     assert report(*records[:19]).slices == ()
 
 
+def test_what_was_cut_off_when_it_was_stopped_is_in_no_figure() -> None:
+    cut_off = Record(index=9, outcome=Outcome.CANCELLED, scheduled_at_ns=S, sent_at_ns=S, closed_at_ns=2 * S)
+    found = report(record(0, due_s=0), record(1, due_s=0.5), cut_off, slo=Slo(ttft_s=0.2), partial=True)
+    assert (found.requests, found.failed, found.cancelled) == (2, 0, 1)
+    assert found.slo_attainment is not None
+    assert found.slo_attainment.value == 1
+    assert "cancelled_in_flight" in codes(found)
+
+
+def test_a_late_client_is_told_without_an_slo() -> None:
+    records = [record(at, due_s=at) for at in range(30)]
+    assert "client_late" in codes(report(*records, send_lag_p99_s=0.01))
+    assert "client_late" not in codes(report(*records, send_lag_p99_s=0.004))
+
+
+def test_an_answer_of_which_nothing_was_seen_is_told() -> None:
+    silent = record(1, due_s=1, chunk_at_ns=(), first_token_at_ns=None, last_token_at_ns=None)
+    assert "no_content" in codes(report(record(0, due_s=0), silent))
+    assert "no_content" not in codes(report(record(0, due_s=0)))
+
+
 def test_users_who_wait_are_a_caveat() -> None:
     assert "closed_loop" in codes(report(record(0, due_s=0), pacing=Pacing(concurrency=1)))
 

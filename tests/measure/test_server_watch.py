@@ -73,6 +73,8 @@ def test_replicas_are_added_up_and_the_fullest_is_told() -> None:
 
 def test_what_is_no_number_is_missing_and_not_nought() -> None:
     values: dict[Metric, float] = {"running": float("nan"), "waiting": float("inf"), "kv_use": 0.0}
+    odd: dict[Metric, float] = {"running": -1, "waiting": -5, "kv_use": 55}
+    assert scrape_of(page_of("vllm", odd), 0, engine("vllm").scrape).values == {}
     assert scrape_of(page_of("vllm", values), 0, engine("vllm").scrape).values == {"kv_use": 0.0}
     assert whose(b"", engines_with_metrics()) is None
     assert whose(b"<html>hello</html>", engines_with_metrics()) is None
@@ -176,6 +178,14 @@ def test_a_server_that_did_more_than_this_load_had_other_traffic() -> None:
     assert server_caveats(alone, records) == ()
     assert [caveat.code for caveat in server_caveats(shared, records)] == ["other_traffic"]
     assert server_caveats(shared, [*records, record(100, None, Outcome.CANCELLED)]) == ()
+    less = server_report("vllm", grown(100), 0)
+    assert [caveat.code for caveat in server_caveats(less, records)] == ["metrics_disagree"]
+
+
+def test_more_hits_than_tokens_looked_up_are_no_rate() -> None:
+    first, last = ({"prefix_hits": 0.0, "prefix_queries": 0.0}, {"prefix_hits": 90.0, "prefix_queries": 9.0})
+    report = server_report("vllm", [Scrape(at_ns=0, values=first), Scrape(at_ns=1, values=last)], 0)  # type: ignore[arg-type] # tables of them
+    assert report.prefix_hit_rate is None
 
 
 def test_a_warm_cache_voids_and_a_small_one_is_said() -> None:

@@ -14,6 +14,8 @@ from unmoor.cli.load_beside import BesideOptions, beside_options, headroom_of, s
 from unmoor.cli.load_pace import PaceOptions, SloOptions, pace_options, pacing_of, slo_of, slo_options
 from unmoor.cli.load_traffic import TrafficOptions, traffic_options, workload_to_send
 from unmoor.cli.path_name import PATH_NAME
+from unmoor.cli.plain_text import plain_text
+from unmoor.cli.whole_number import WholeNumber
 
 if TYPE_CHECKING:
     from unmoor.cli.record_file import RecordFile
@@ -26,16 +28,25 @@ if TYPE_CHECKING:
 VOID = 3
 """The exit code of a run whose figures may not be used."""
 INTERRUPTED = 130
+_MOST_SEED = 2**63 - 1
+"""As engines take it."""
 
 
 @click.command("load")
-@click.argument("url", required=False)
+@click.argument("url", required=False, type=plain_text)
 @traffic_options
 @pace_options
-@click.option("--model", metavar="NAME", help="The model's name there; asked of the server unless given.")
+@click.option(
+    "--model", type=plain_text, metavar="NAME", help="The model's name there; asked of the server unless given."
+)
 @ask_options
 @slo_options
-@click.option("--seed", type=int, metavar="N", help="The same prompts as another run with N; a cache may know them.")
+@click.option(
+    "--seed",
+    type=WholeNumber(0, _MOST_SEED),
+    metavar="N",
+    help="The same prompts as another run with N; a cache may know them.",
+)
 @click.option("--records", type=PATH_NAME, metavar="OUT", help="Keep every request as a JSON line as it ends.")
 @click.option("--parquet", type=PATH_NAME, metavar="OUT", help="Every request as a Parquet file too, at the end.")
 @beside_options
@@ -157,9 +168,19 @@ def _measured(
 
 def _checked(url: str | None, *, self_check: bool, as_json: bool) -> int:
     """What this machine can carry, and its exit code. Raises UsageError unless that, or a load, was asked for."""
+    from unmoor.cli.option_group import by_user
     from unmoor.cli.self_check import print_self_check
     from unmoor.core.errors import UsageError
 
+    others = [name for name in by_user(click.get_current_context()) if name not in {"--self-check", "--json"}]
+    if self_check and others:
+        raise UsageError(
+            "an option of a load",
+            where=others[0],
+            seen=f"{others[0]} beside --self-check",
+            expected="--self-check, and --json at most",
+            hint="--headroom says what this client can carry at the shape of a load",
+        )
     if (url is None) is not self_check:
         raise UsageError(
             "one thing to load is needed",

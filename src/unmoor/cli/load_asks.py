@@ -10,6 +10,7 @@ import click
 
 from unmoor.cli.option_group import Decorator, option_group
 from unmoor.cli.path_name import PATH_NAME
+from unmoor.cli.plain_text import plain_text
 from unmoor.cli.positive_number import zero_or_more
 from unmoor.cli.whole_number import WholeNumber
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from unmoor.measure.load_report import Asked
 
 _MOST_CHOICES = 128
+_STEEPEST = 10.0
+"""Beyond it the second of two adapters is asked less than once in a thousand requests."""
 _MOST_FILE_BYTES = 1 << 20
 _ENDPOINTS: tuple[Endpoint, ...] = ("chat", "completions", "responses")
 
@@ -55,17 +58,19 @@ ask_options: Decorator = option_group(
         ),
         click.option(
             "--tool-choice",
+            type=plain_text,
             metavar="CHOICE",
             help="auto, none, required, or the name of the tool to call; with --tools.",
         ),
         click.option(
             "--adapters",
+            type=plain_text,
             metavar="NAME,...",
             help="Names to ask, drawn at random, instead of --model: a=3,b=1 by weight.",
         ),
         click.option(
             "--adapters-zipf",
-            type=zero_or_more,
+            type=click.FloatRange(0, _STEEPEST),
             metavar="S",
             help="Weights fall as 1 / rank^S, in the order of --adapters.",
         ),

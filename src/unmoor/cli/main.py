@@ -161,7 +161,11 @@ def main() -> None:
     unwind_on_sigterm()
     if sys.stdout is None:  # the caller closed it: click would leave out what is printed, and say nothing
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
-    sys.exit(_flushed(run(sys.argv[1:])))
+    try:
+        code = _flushed(run(sys.argv[1:]))
+    except KeyboardInterrupt:  # once more, while the first was dealt with
+        code = INTERRUPTED
+    sys.exit(code)
 
 
 def _flushed(code: int) -> int:

@@ -33,10 +33,12 @@ def given(options: tuple[Any, ...]) -> list[str]:
     """The options of a group that the user gave a value, as written on the command line: "--input-tokens"."""
     fields: tuple[str, ...] = options._fields  # type: ignore[attr-defined] # a named tuple
     context = click.get_current_context()
-    spelled = {param.name: param.opts[0] for param in context.command.params}
-    return [spelled[field] for field in fields if _by_user(context, field)]
+    ours = {param.opts[0] for param in context.command.params if param.name in fields}
+    return [name for name in by_user(context) if name in ours]
 
 
-def _by_user(context: click.Context, field: str) -> bool:
-    source = context.get_parameter_source(field)
-    return source is not None and source is not click.core.ParameterSource.DEFAULT
+def by_user(context: click.Context) -> list[str]:
+    """All options that the user gave a value, in the order in which the verb declares them."""
+    options = [param for param in context.command.params if isinstance(param, click.Option) and param.name]
+    default = click.core.ParameterSource.DEFAULT
+    return [one.opts[0] for one in options if context.get_parameter_source(one.name or "") not in {None, default}]

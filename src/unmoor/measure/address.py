@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -32,7 +33,8 @@ def address_of(target: Target) -> Address:
     """The address of a target that is this machine. Raises UsageError for any other."""
 
     def refuse(expected: str, hint: str) -> UsageError:
-        return UsageError("the load has nowhere to go", where="target", seen=target.url, expected=expected, hint=hint)
+        seen = _without_secrets(target.url)
+        return UsageError("the load has nowhere to go", where="target", seen=seen, expected=expected, hint=hint)
 
     try:
         parts = urlsplit(target.url)
@@ -46,6 +48,8 @@ def address_of(target: Target) -> Address:
             "127.0.0.1, localhost or ::1",
             "load is only sent to this machine; against others it will need an explicit acknowledgement",
         )
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise refuse("a URL without user, password, query or fragment", "none of them would be sent")
     endpoint, _ = _ENDPOINTS[target.endpoint]
     prefix = quote(parts.path.rstrip("/").removesuffix("/v1"), safe="/%")
     return Address(
@@ -54,6 +58,12 @@ def address_of(target: Target) -> Address:
         path=f"{prefix}/v1/{endpoint}",
         authority=parts.netloc.rpartition("@")[2],
     )
+
+
+def _without_secrets(url: str) -> str:
+    """A URL as it may be printed: what stands before its @, or after its ? or #, may be a password or a key."""
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{re.split('[?#]', rest)[0].rpartition('@')[2]}"
 
 
 def asked_of(target: Target, request: PlannedRequest) -> PlannedRequest:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import resource
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from math import ceil, inf, sqrt
 from typing import Literal
 
@@ -19,7 +18,7 @@ from unmoor.core.record import Record, ttft_s
 from unmoor.core.slo import Slo
 from unmoor.measure.calibration_server import MODEL, CalibrationServer
 from unmoor.measure.load import PlannedRequest, ReplayReport, Target
-from unmoor.measure.replay import CLIENT_SHARE, replay
+from unmoor.measure.replay import CLIENT_SHARE, connections_allowed, replay
 
 RATE_SHARE = 0.005
 """So far may the rate of sending be from the schedule's."""
@@ -361,16 +360,3 @@ def said(step: Step) -> str:
     )
     lags += f", done {step.overrun_s * 1000:.0f} ms after the last answer"
     return f"{step.factor:.3g}x: {step.streams:,} streams, {step.rate_rps:,.0f} requests/s: {lags}: {came}"
-
-
-@contextmanager
-def connections_allowed() -> Iterator[None]:
-    """Lets this process open as many connections as it may for a while; the usual limit is 1,024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    try:
-        yield
-    finally:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

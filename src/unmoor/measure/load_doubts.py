@@ -10,9 +10,11 @@ import numpy as np
 from unmoor.core.evidence import Caveat
 from unmoor.core.plural import plural
 from unmoor.core.quantile_interval import fewest_for, quantile_interval
-from unmoor.core.record import Record, scheduled_ttft_s
+from unmoor.core.record import Outcome, Record, scheduled_ttft_s, ttft_s
+from unmoor.core.stats import quantile
 from unmoor.measure.headroom import Headroom, headroom_caveats
 from unmoor.measure.load import Pacing, ReplayReport
+from unmoor.measure.replay import CLIENT_SHARE
 from unmoor.measure.server_report import ServerReport, hit_rate_doubts, server_caveats
 
 RATE_SHARE = 0.01
@@ -21,6 +23,8 @@ GROWTH = 1.5
 """A run whose median time to first token grows by more than this from its first quarter to its last is unsteady."""
 _APART_S = 0.05
 """In a run of few seconds one request that is a little late moves the rate: so much in all is no missed rate."""
+_LATE_S = 0.005
+"""So late may the client be without a word: a machine's own noise."""
 _FEWEST_FOR_A_RATE = 20
 _FEWEST_FOR_A_TREND = 40
 _CLIENT_BOUND = "client_bound"
@@ -64,6 +68,7 @@ def load_caveats(
     pacing: Pacing,
     input_tokens: Mapping[int, int],
     counted: Sequence[Record],
+    *,
     records: Sequence[Record],
     beside: Beside,
 ) -> tuple[Caveat, ...]:
@@ -72,7 +77,9 @@ def load_caveats(
     ok = [record for record in counted if record.ok]
     return (
         *(caveat for caveat in replay.caveats if caveat.code != _CLIENT_BOUND),
+        *_late(replay, counted),
         *_closed_loop(pacing),
+        *_cancelled(records),
         *_few(ok),
         *_of_counts(ok, input_tokens),
         *_cut_short(ok),
@@ -108,6 +115,19 @@ def _of_the_server(records: Sequence[Record], beside: Beside) -> tuple[Caveat, .
     return (Caveat(code="no_server_metrics", text=text),)
 
 
+def _late(replay: ReplayReport, counted: Sequence[Record]) -> tuple[Caveat, ...]:
+    """That the client was late for what it measured, whatever the SLO bounds, or where there is none."""
+    median_s = quantile([found for record in counted if (found := ttft_s(record)) is not None], 0.5)
+    p99_s = replay.send_lag_p99_s
+    if median_s is None or p99_s is None or p99_s <= max(CLIENT_SHARE * median_s, _LATE_S):
+        return ()
+    text = (
+        f"The client itself sent late, by {1000 * p99_s:,.1f} ms in its p99: more than {CLIENT_SHARE:.0%} of the "
+        f"{1000 * median_s:,.0f} ms in which half of the first tokens came. Latencies from due have that in them."
+    )
+    return (Caveat(code="client_late", text=text),)
+
+
 def _closed_loop(pacing: Pacing) -> tuple[Caveat, ...]:
     if pacing.concurrency is None:
         return ()
@@ -116,6 +136,16 @@ def _closed_loop(pacing: Pacing) -> tuple[Caveat, ...]:
         "a slower engine is asked less often, so these latencies are not those of traffic that comes at its own rate."
     )
     return (Caveat(code="closed_loop", text=text),)
+
+
+def _cancelled(records: Sequence[Record]) -> tuple[Caveat, ...]:
+    count = sum(record.outcome is Outcome.CANCELLED for record in records)
+    if not count:
+        return ()
+    text = (
+        f"{plural(count, 'request')} in flight when it was stopped are in no figure: slow ones are likelier among them."
+    )
+    return (Caveat(code="cancelled_in_flight", text=text),)
 
 
 def _few(ok: Sequence[Record]) -> tuple[Caveat, ...]:
@@ -141,6 +171,13 @@ def _of_counts(ok: Sequence[Record], input_tokens: Mapping[int, int]) -> list[Ca
             "part is shorter than what the template adds."
         )
         found.append(Caveat(code="prompt_lengths_differ", text=text))
+    silent = sum(not record.chunk_at_ns and bool(record.output_tokens) for record in ok)
+    if silent:
+        text = (
+            f"{plural(silent, 'answer')} had tokens by the server's count and none that was seen: they have no time to "
+            "first token, and miss an SLO that bounds it."
+        )
+        found.append(Caveat(code="no_content", text=text))
     several = sum((record.output_tokens or 0) > len(record.chunk_at_ns) > 0 for record in ok)
     if 2 * several > len(ok):
         text = "Most answers had several tokens in a chunk: itl_s is between chunks, tpot_s between tokens."

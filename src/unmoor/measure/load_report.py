@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import msgspec
 
 from unmoor.core.evidence import Caveat
-from unmoor.core.record import Record, meets
+from unmoor.core.record import Outcome, Record, meets
 from unmoor.core.slo import Slo
 from unmoor.core.stats import Interval, wilson
 from unmoor.measure.load import Pacing, ReplayReport
 from unmoor.measure.load_doubts import Beside, hit_rate_of, load_caveats, void_by
 from unmoor.measure.load_metrics import Metrics, Slice, Window, metrics_of, slices_of
 from unmoor.measure.server_report import ServerReport
-
 
 NOTHING_BESIDE = Beside()
 
@@ -60,8 +59,9 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
 
     `pacing` says what requests waited for, `ended_by` what ended the sending (as in ReplayReport). `requests` are those
     of the window, `slices` it in ten parts (none where it holds too few requests), `failures` counts the failed ones by
-    kind. `void` names reasons for which no figure here may be used. `slo_attainment` and `goodput_rps` are None without
-    an SLO. `token_source` says who counted the output tokens: "server", or None where nobody did for some request.
+    kind. `cancelled` were in flight when the load was stopped, and are in no figure. `void` names reasons for which no
+    figure here may be used. `slo_attainment` and `goodput_rps` are None without an SLO. `token_source` says who counted
+    the output tokens: "server", or None where nobody did for some request.
     `prefix_hit_rate` is the cached share of the prompt tokens of the window, as the server reports it. `valid` is the
     share of the answers checked that had the form asked for; None where none could be. `models` counts the requests of
     each name asked, where there were several.
@@ -79,6 +79,7 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
     failures: dict[str, int]
     models: dict[str, int]
     partial: bool
+    cancelled: int
     void: tuple[Caveat, ...]
     window: Window
     slices: tuple[Slice, ...]
@@ -120,7 +121,7 @@ def load_report(
     sent: Sent, records: Sequence[Record], replay: ReplayReport, beside: Beside = NOTHING_BESIDE
 ) -> LoadReport:
     """The report of a load from its records, the replay's own, and what was found out beside it."""
-    window, counted = _window(sent, records)
+    window, counted = _window(sent, [record for record in records if record.outcome is not Outcome.CANCELLED])
     ok = [record for record in counted if record.ok]
     span_s = _span_s(counted)
     met = None if sent.slo is None else sum(meets(record, sent.slo) for record in counted)
@@ -137,6 +138,7 @@ def load_report(
         failures=dict(Counter(record.outcome.value for record in counted if not record.ok)),
         models=dict(Counter(record.model for record in counted if record.model is not None)),
         partial=replay.partial,
+        cancelled=sum(record.outcome is Outcome.CANCELLED for record in records),
         void=void_by(replay, counted, records, beside),
         window=window,
         slices=slices_of(window, counted, sent.slo),
@@ -157,7 +159,7 @@ def load_report(
         shared_at_most=beside.shared_at_most,
         server=beside.server,
         client=_client(replay, beside),
-        caveats=load_caveats(replay, sent.pacing, sent.input_tokens, counted, records, beside),
+        caveats=load_caveats(replay, sent.pacing, sent.input_tokens, counted, records=records, beside=beside),
     )
 
 

@@ -36,11 +36,15 @@ def whose(page: bytes, engines: Iterable[Engine]) -> Engine | None:
 
 
 def scrape_of(page: bytes, at_ns: int, names: Mapping[Metric, str]) -> Scrape:
-    """The figures of a page, over all its replicas and models. A page that is none has no figures."""
+    """The figures of a page, over all its replicas and models; a count below 0 and a share above 1 are none.
+
+    A page that is none has no figures.
+    """
     found = _values(page)
     values: dict[Metric, float] = {}
     for metric, name in names.items():
-        known = [value for value in found.get(name, ()) if math.isfinite(value)]
+        most = 1.0 if metric in _LARGEST else math.inf
+        known = [value for value in found.get(name, ()) if math.isfinite(value) and 0 <= value <= most]
         if known:
             values[metric] = max(known) if metric in _LARGEST else sum(known)
     return Scrape(at_ns=at_ns, values=values)

@@ -20,7 +20,7 @@ from unmoor.measure.http_page import page_at
 from unmoor.measure.metrics_page import lines_of
 
 _NICE = 10
-_LONGEST_S = 10.0
+_LONGEST_S = 3.0
 
 
 class Polled(msgspec.Struct, frozen=True):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import resource
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic_ns
 from typing import Literal
 
@@ -66,7 +67,7 @@ def replay(
         pairs = list(zip(requests, wires, strict=True))
         loop = WireLoop(address, pairs, note=run.note, pulse=run.pulse, clock=clock, timeout_s=timeout_s, pacing=pacing)
         run.halt, run.finish = loop.halt, loop.finish
-        with _collector_off():
+        with connections_allowed(), _collector_off():
             if pressed.seen:
                 loop.halt()
             started_at_ns = monotonic_ns() + CONNECT_AHEAD_NS
@@ -102,6 +103,7 @@ def replay(
         caveats=(
             *_client_bound("sent late", p99_s, slo),
             *(_client_bound("stalled", quantile(loop.stalls_s, 0.99), slo) if clock.source == "user" else ()),
+            *_own_limits(loop.own_limits),
             *_sent_again(loop.retried),
         ),
     )
@@ -166,7 +168,7 @@ class _Run:
 
 @contextmanager
 def _ctrl_c() -> Iterator[_Pressed]:
-    """The first Ctrl-C stops the run in good order; the second is Python's own.
+    """The first Ctrl-C, or SIGTERM, stops the run in good order; the second is as it was before.
 
     Held from before the loop is there: raised while the collector or a destructor runs, Ctrl-C would be swallowed.
     """
@@ -174,17 +176,35 @@ def _ctrl_c() -> Iterator[_Pressed]:
     if threading.current_thread() is not threading.main_thread():
         yield pressed
         return
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def as_before() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     def stop(_signal: int, _frame: object) -> None:
-        signal.signal(signal.SIGINT, before)
+        as_before()
         pressed.seen = True
 
-    signal.signal(signal.SIGINT, stop)
+    for number in before:
+        signal.signal(number, stop)
     try:
         yield pressed
     finally:
-        signal.signal(signal.SIGINT, before)
+        as_before()
+
+
+@contextmanager
+def connections_allowed() -> Iterator[None]:
+    """Lets this process open as many connections as it may for a while; the usual limit is 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @contextmanager
@@ -225,6 +245,16 @@ def _client_bound(how: str, p99_s: float | None, slo: Slo | None) -> tuple[Cavea
     text = (
         f"the client itself {how}: p99 {p99_s * 1000:.1f} ms, more than {CLIENT_SHARE:.0%} of the "
         f"{min(bounds) * 1000:g} ms allowed"
+    )
+    return (Caveat(code="client_bound", text=text),)
+
+
+def _own_limits(count: int) -> tuple[Caveat, ...]:
+    if not count:
+        return ()
+    text = (
+        f"{plural(count, 'request')} could not be sent for want of descriptors, ports or memory on this machine: "
+        "`ulimit -n` says how many connections a process may open"
     )
     return (Caveat(code="client_bound", text=text),)
 

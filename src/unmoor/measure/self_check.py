@@ -17,9 +17,9 @@ from unmoor.measure.headroom import (
     Limit,
     Shape,
     Step,
-    connections_allowed,
     search,
 )
+from unmoor.measure.replay import connections_allowed
 
 STREAM_TPS = 20.0
 WITHIN_S = 30.0

@@ -69,7 +69,7 @@ def server_report(engine: str, scrapes: Sequence[Scrape], missed: int) -> Server
         waiting=_spread(scrapes, "waiting"),
         kv_use_max=max((one.values["kv_use"] for one in scrapes if "kv_use" in one.values), default=None),
         preemptions=grown("preemptions"),
-        prefix_hit_rate=hits / queries if hits is not None and queries else None,
+        prefix_hit_rate=hits / queries if hits is not None and queries and hits <= queries else None,
         prompt_tokens=grown("prompt_tokens"),
         generated_tokens=grown("generated_tokens"),
         restarted=restarted,
@@ -91,6 +91,12 @@ def server_caveats(report: ServerReport, records: Sequence[Record]) -> tuple[Cav
             "used it at the same time."
         )
         found.append(Caveat(code="other_traffic", text=text))
+    if generated is not None and generated < (1 - OTHERS_SHARE) * told - _OTHERS_TOKENS:
+        text = (
+            f"The server's metrics count {generated:,} generated tokens, and the answers of this load had {told:,}: "
+            "they are another server's, or of a part of this one."
+        )
+        found.append(Caveat(code="metrics_disagree", text=text))
     if report.preemptions:
         text = f"The server threw {plural(report.preemptions, 'request')} out of its batch for want of KV memory."
         found.append(Caveat(code="preempted", text=text))

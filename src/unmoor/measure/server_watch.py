@@ -20,9 +20,9 @@ from unmoor.measure.metrics_page import Scrape, engines_with_metrics, scrape_of,
 from unmoor.measure.metrics_poll import Polled
 from unmoor.measure.server_report import ServerReport, server_report
 
-_FIRST_S = 5.0
+_FIRST_S = 2.0
 _EVERY_S = 1.0
-_ENDS_S = 15.0
+_ENDS_S = 5.0
 _OK = 200
 _COMPLETIONS = "/v1/chat/completions"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import select
 import time
 from collections import deque
@@ -31,9 +32,8 @@ _EVENTS = 64
 
 _READ_BYTES = 1 << 16
 
-_NAP_NS = 500_000
-"""While answers come, so long is waited before the next look, and several are read in one waking: to wake is what costs
-most. The kernel has stamped them in the meantime, so that only the receive lag shows it, and nothing due is delayed."""
+_OWN_LIMITS = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
+"""No connection, and not by the server's doing: no descriptor, no port, no memory."""
 
 _UNKNOWN = 0
 """No moment of the clock: what is due next is to be looked up again."""
@@ -69,6 +69,7 @@ class WireLoop:
     ) -> None:
         self.stalls_s: list[float] = []
         self.retried = 0
+        self.own_limits = 0  # requests that this machine's own limits kept from being sent
         self.partial = False
         self._address = address
         self._clock = clock
@@ -85,8 +86,6 @@ class WireLoop:
         self._heartbeat_at_ns = 0
         self._next_ns = _UNKNOWN
         self._look_at_ns = 0
-        self._gathers = clock.kernel and not pacing.waits
-        self._busy = False
         self._epoll = watch()
         self._connections: dict[int, Connection] = {}
         self._idle: dict[Connection, None] = {}  # the last used first: the others may time out
@@ -138,7 +137,6 @@ class WireLoop:
 
     def _turn(self) -> None:
         events = self._wait()
-        self._busy = bool(events) and self._gathers
         for descriptor, kinds in events:
             connection = self._connections.get(descriptor)
             if connection is None:
@@ -166,9 +164,6 @@ class WireLoop:
             self._next_ns = self._next_at_ns()
         working = (self._to_settle or self._to_record) and not self._due_soon(now_ns)
         wait_ns = 0 if working else self._next_ns - now_ns
-        if self._busy and wait_ns > _NAP_NS + _MS:
-            time.sleep(_NAP_NS / 1e9)
-            wait_ns -= _NAP_NS
         whole_ms = (wait_ns - _MS // 10) // _MS
         if whole_ms > 0:
             return self._epoll.poll((whole_ms - 0.5) / 1000, _EVENTS)  # rounded up by Python
@@ -292,6 +287,8 @@ class WireLoop:
         try:
             connection = Connection(self._address, self._clock, due)
         except OSError as error:
+            if due is not None and error.errno in _OWN_LIMITS:
+                self.own_limits += 1
             self._refuse(due, error.strerror or str(error))
             return
         self._connections[connection.socket.fileno()] = connection

@@ -21,7 +21,8 @@ _ENDED = {"duration": "; the time was over", "enough": "; the interval was narro
 
 def render(report: LoadReport) -> str:
     """The whole report, 100 columns wide, without colour."""
-    lines = [f"{report.model} at {report.target}, {report.endpoint}{_asked(report.asked)}, measured here"]
+    model = " ".join(report.model.split())
+    lines = [f"{model} at {report.target}, {report.endpoint}{_asked(report.asked)}, measured here"]
     lines += wrapped(_sent(report), "  sent     ")
     lines += wrapped(_came(report), "  came     ")
     lines += wrapped(_carried(report), "  carried  ")
@@ -44,7 +45,7 @@ def render(report: LoadReport) -> str:
 
 def _sent(report: LoadReport) -> str:
     window = report.window
-    rate = "" if report.offered_rps is None else f", {report.offered_rps:.3g} requests/s due"
+    rate = "" if report.offered_rps is None or not report.requests else f", {report.offered_rps:.3g} requests/s due"
     achieved = "" if not rate or report.achieved_rps is None else f" and {report.achieved_rps:.3g} sent"
     left_out = f"; {plural(window.warm_up, 'request')} of warm-up left out" if window.warm_up else ""
     left_out += f"; {plural(window.cool_down, 'request')} of cool-down left out" if window.cool_down else ""

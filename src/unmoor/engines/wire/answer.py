@@ -30,6 +30,9 @@ _FAILED_REASONS: Final = frozenset({"abort", "error", "cancelled", "canceled", "
 """How engines say in `finish_reason` that an answer did not end as asked (vLLM, SGLang, TensorRT-LLM)."""
 
 
+_REASON_CHARACTERS: Final = 40
+
+
 class AnswerReading(msgspec.Struct, frozen=True, kw_only=True):
     """What an answer said, and when. Times are those of the reads that completed the events.
 
@@ -212,4 +215,9 @@ class _Listener:
         failed = [reason for reason in self._finish.values() if reason in _FAILED_REASONS]
         if failed:
             return failed[0]
-        return self._finish[min(self._finish)] if len(self._finish) >= self._form.n else None
+        return _a_word(self._finish[min(self._finish)]) if len(self._finish) >= self._form.n else None
+
+
+def _a_word(reason: str) -> str:
+    """A finish reason as it may be kept: a server can write anything there."""
+    return "".join(character if character.isprintable() else " " for character in reason[:_REASON_CHARACTERS])

@@ -13,6 +13,7 @@ from unmoor.engines.wire.sse import Event
 _MOST_TOKENS: Final = 10**9
 """A count above this is no count: it would drown every sum that it is in."""
 
+_MOST_CHOICES: Final = 1024
 _ENDED_WELL: Final = frozenset({"completed", "incomplete"})
 _ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 
@@ -176,7 +177,7 @@ def _no_answer(body: bytes) -> str:
 
 
 def _piece(choice: _Choice, message: _Message | None) -> Piece:
-    place = choice.index if isinstance(choice.index, int) else 0
+    place = choice.index if isinstance(choice.index, int) and 0 <= choice.index < _MOST_CHOICES else 0
     if message is None:
         text = choice.text or ""
         return Piece(place, reasons=False, answers=bool(text), text=text, finish=choice.finish_reason)
@@ -274,10 +275,14 @@ def _usage(block: object) -> Usage | None:
     of_input = block.get("prompt_tokens_details") or block.get("input_tokens_details")
     of_output = block.get("completion_tokens_details") or block.get("output_tokens_details")
     reasoning = of_output.get("reasoning_tokens") if isinstance(of_output, dict) else block.get("reasoning_tokens")
+    input_tokens = _count(block.get("prompt_tokens", block.get("input_tokens")))
+    cached_tokens = _count(of_input.get("cached_tokens")) if isinstance(of_input, dict) else None
+    if cached_tokens is not None and input_tokens is not None and cached_tokens > input_tokens:
+        cached_tokens = None  # more than the whole prompt is no count of it
     return Usage(
-        input_tokens=_count(block.get("prompt_tokens", block.get("input_tokens"))),
+        input_tokens=input_tokens,
         output_tokens=_count(block.get("completion_tokens", block.get("output_tokens"))),
-        cached_tokens=_count(of_input.get("cached_tokens")) if isinstance(of_input, dict) else None,
+        cached_tokens=cached_tokens,
         reasoning_tokens=_count(reasoning),
     )
 
