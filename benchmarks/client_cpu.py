@@ -29,9 +29,9 @@ from client_cpu_peers import PEERS, Load, Peer, run_peer
 
 from unmoor.core.calibration import Answer, Kept
 from unmoor.core.record import Record
-from unmoor.measure.calibration_server import MODEL, CalibrationServer
-from unmoor.measure.load import PlannedRequest, Target
-from unmoor.measure.replay import connections_allowed, replay
+from unmoor.measure.client.load import PlannedRequest, Target
+from unmoor.measure.client.replay import connections_allowed, replay
+from unmoor.measure.headroom.calibration_server import MODEL, CalibrationServer
 
 LONG = (200, 30.0, Answer(chunks=200, gap_s=0.02, first_s=0.02))
 """120 streams at a time at 50 tokens a second, some 6,000 chunks a second."""

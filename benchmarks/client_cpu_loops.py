@@ -12,12 +12,12 @@ import msgspec
 from unmoor.core.record import Record, send_lag_s
 from unmoor.core.stats import quantile
 from unmoor.engines.wire import chat_body
-from unmoor.measure.address import address_of, request_bytes
-from unmoor.measure.arrival_clock import ArrivalClock
-from unmoor.measure.calibration_server import MODEL
-from unmoor.measure.load import PlannedRequest, Target
-from unmoor.measure.replay import replay
-from unmoor.measure.wire_loop import CONNECT_AHEAD_NS, WireLoop
+from unmoor.measure.client.address import address_of, request_bytes
+from unmoor.measure.client.arrival_clock import ArrivalClock
+from unmoor.measure.client.load import PlannedRequest, Target
+from unmoor.measure.client.replay import replay
+from unmoor.measure.client.wire_loop import CONNECT_AHEAD_NS, WireLoop
+from unmoor.measure.headroom.calibration_server import MODEL
 
 PROMPT = "word " * 20
 

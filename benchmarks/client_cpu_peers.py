@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from unmoor.measure.calibration_server import MODEL
+from unmoor.measure.headroom.calibration_server import MODEL
 
 TOKENS = 20
 """Of each prompt: the calibration server does not look at it, and making long ones is no cost of a client's."""

@@ -8,7 +8,7 @@ from unmoor.bakeoff import ledger
 from unmoor.bakeoff.result import Machine
 from unmoor.core.evidence import Caveat
 from unmoor.core.record import Outcome, Record
-from unmoor.measure.load import ReplayReport
+from unmoor.measure.client.load import ReplayReport
 from unmoor.measure.run_store import Event
 
 BUSY = Caveat(code="busy_machine", text="busy")

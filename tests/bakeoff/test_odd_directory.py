@@ -21,7 +21,7 @@ from unmoor.bakeoff.result import DEFAULTS, Trial
 from unmoor.bakeoff.summary import summarise
 from unmoor.core.errors import RunError
 from unmoor.core.record import Outcome, Record
-from unmoor.measure.load import ReplayReport
+from unmoor.measure.client.load import ReplayReport
 from unmoor.measure.run_store import RunIdentity, RunStore, StoredRun
 from unmoor.traffic.shape import profile
 

@@ -18,8 +18,8 @@ import pytest
 
 from unmoor.core.record import Outcome, Record
 from unmoor.engines.wire import chat_body
-from unmoor.measure.load import PlannedRequest, ReplayReport, Target
-from unmoor.measure.replay import replay
+from unmoor.measure.client.load import PlannedRequest, ReplayReport, Target
+from unmoor.measure.client.replay import replay
 
 CHAT = "/v1/chat/completions"
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from unmoor.core.record import Outcome, Record, e2e_s, ttfa_s, ttft_s
 from unmoor.engines.wire import AnswerForm
-from unmoor.measure.arrival_clock import ArrivalClock
-from unmoor.measure.exchange import Exchange, record_of
-from unmoor.measure.load import PlannedRequest
+from unmoor.measure.client.arrival_clock import ArrivalClock
+from unmoor.measure.client.exchange import Exchange, record_of
+from unmoor.measure.client.load import PlannedRequest
 
 SENT_NS = 10
 

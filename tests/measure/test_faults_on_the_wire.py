@@ -19,8 +19,8 @@ from unmoor.core.record import Outcome, Record, e2e_s, scheduled_ttft_s, ttft_s
 from unmoor.engines.wire import AnswerForm, Endpoint
 from unmoor.fake.engine import FakeEngine
 from unmoor.fake.script import Script
-from unmoor.measure.load import PlannedRequest, Target
-from unmoor.measure.replay import replay
+from unmoor.measure.client.load import PlannedRequest, Target
+from unmoor.measure.client.replay import replay
 
 IN_ONE = AnswerForm(stream=False)
 Speak = Callable[[socket.socket], None]
@@ -285,8 +285,8 @@ def test_a_server_that_restarts_cuts_refuses_and_is_found_again() -> None:
 
 MEMORY = """
 import resource, sys
-from unmoor.measure.load import PlannedRequest, Target
-from unmoor.measure.replay import replay
+from unmoor.measure.client.load import PlannedRequest, Target
+from unmoor.measure.client.replay import replay
 kinds = []
 prompts = ["endless", "good", "good"]
 planned = [PlannedRequest(index=i, due_s=i / 100, prompt=prompt, max_tokens=4) for i, prompt in enumerate(prompts)]

@@ -13,8 +13,9 @@ from unmoor.core.calibration import Answer
 from unmoor.core.errors import WorldError
 from unmoor.core.record import Outcome, Record
 from unmoor.core.slo import Slo
-from unmoor.measure.calibration_server import CalibrationServer
-from unmoor.measure.headroom import (
+from unmoor.measure.client.replay import connections_allowed
+from unmoor.measure.headroom.calibration_server import CalibrationServer
+from unmoor.measure.headroom.headroom import (
     Shape,
     Step,
     headroom,
@@ -24,8 +25,7 @@ from unmoor.measure.headroom import (
     search,
     shape_of,
 )
-from unmoor.measure.replay import connections_allowed
-from unmoor.measure.self_check import self_check
+from unmoor.measure.headroom.self_check import self_check
 from unmoor.report.self_check_text import render
 
 SMALL = Shape(rate_rps=20.0, chunks=3, gap_s=0.01, first_s=0.01, prompt_bytes=100)

@@ -7,8 +7,8 @@ import pytest
 from unmoor.core.evidence import Caveat
 from unmoor.core.record import Outcome, Record
 from unmoor.core.slo import Slo
-from unmoor.measure.load import Pacing, ReplayReport
-from unmoor.measure.load_report import LoadReport, Sent, load_report
+from unmoor.measure.client.load import Pacing, ReplayReport
+from unmoor.measure.figures.load_report import LoadReport, Sent, load_report
 
 S = 1_000_000_000
 ALONE = Pacing()

@@ -11,13 +11,13 @@ import pytest
 from unmoor.core.record import Outcome, Record
 from unmoor.fake.engine import FakeEngine
 from unmoor.fake.script import Ask, Script
-from unmoor.measure.address import address_of, request_bytes
-from unmoor.measure.arrival_clock import ArrivalClock
-from unmoor.measure.load import Pacing, PlannedRequest, ReplayReport, Target
-from unmoor.measure.pace import Pace
-from unmoor.measure.readiness import SelectorReadiness
-from unmoor.measure.replay import replay
-from unmoor.measure.wire_loop import WireLoop
+from unmoor.measure.client.address import address_of, request_bytes
+from unmoor.measure.client.arrival_clock import ArrivalClock
+from unmoor.measure.client.load import Pacing, PlannedRequest, ReplayReport, Target
+from unmoor.measure.client.pace import Pace
+from unmoor.measure.client.readiness import SelectorReadiness
+from unmoor.measure.client.replay import replay
+from unmoor.measure.client.wire_loop import WireLoop
 
 QUICK = Script(ttft_s=0.02, gap_s=0.001, tokens=3)
 MS = 1_000_000

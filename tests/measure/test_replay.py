@@ -26,7 +26,7 @@ from unmoor.core.record import Outcome, Record, e2e_s, meets, scheduled_ttft_s, 
 from unmoor.core.slo import Slo
 from unmoor.fake.engine import FakeEngine
 from unmoor.fake.script import Ask, Script
-from unmoor.measure.replay import PlannedRequest, ReplayReport, Target, replay
+from unmoor.measure.client.replay import PlannedRequest, ReplayReport, Target, replay
 
 PROMPT = "one two three four five"
 TTFT_S, GAP_S, TOKENS = 0.15, 0.03, 6

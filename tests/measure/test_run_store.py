@@ -13,7 +13,7 @@ import pytest
 
 from unmoor.core.errors import RunError, UsageError
 from unmoor.core.record import Outcome, Record
-from unmoor.measure.load import ReplayReport
+from unmoor.measure.client.load import ReplayReport
 from unmoor.measure.run_store import RunIdentity, RunStore, StoredRun
 
 PLAN = """\

@@ -16,9 +16,9 @@ from unmoor.core.record import Outcome, Record
 from unmoor.engines.contract import Metric
 from unmoor.engines.registry import engine, engine_names
 from unmoor.fake.engine import FakeEngine
-from unmoor.measure.metrics_page import Scrape, engines_with_metrics, lines_of, scrape_of, whose
-from unmoor.measure.server_report import hit_rate_doubts, server_caveats, server_report
-from unmoor.measure.server_watch import ServerWatch, reset_cache
+from unmoor.measure.server.metrics_page import Scrape, engines_with_metrics, lines_of, scrape_of, whose
+from unmoor.measure.server.server_report import hit_rate_doubts, server_caveats, server_report
+from unmoor.measure.server.server_watch import ServerWatch, reset_cache
 
 NAMED = [name for name in engine_names() if engine(name).scrape]
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from unmoor.core.record import Outcome, Record
 from unmoor.fake.engine import FakeEngine
 from unmoor.fake.script import Script
-from unmoor.measure.arrival_clock import ArrivalClock
-from unmoor.measure.load import PlannedRequest, ReplayReport, Target
-from unmoor.measure.replay import replay
+from unmoor.measure.client.arrival_clock import ArrivalClock
+from unmoor.measure.client.load import PlannedRequest, ReplayReport, Target
+from unmoor.measure.client.replay import replay
 
 
 def plan(count: int, gap_s: float = 0.0, prompt: str = "one two three") -> list[PlannedRequest]:

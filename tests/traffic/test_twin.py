@@ -13,8 +13,8 @@ from unmoor.core.errors import TrafficError, UsageError
 from unmoor.core.traffic import Workload
 from unmoor.fake.engine import FakeEngine
 from unmoor.fake.script import Ask, Script
-from unmoor.measure.load import PlannedRequest, Target
-from unmoor.measure.replay import replay
+from unmoor.measure.client.load import PlannedRequest, Target
+from unmoor.measure.client.replay import replay
 from unmoor.traffic.fingerprint import write
 from unmoor.traffic.log import Traffic
 from unmoor.traffic.readers import read_traffic

@@ -19,9 +19,9 @@ from unmoor.core.slo import Slo
 from unmoor.core.traffic import Request
 from unmoor.engines.contract import Engine, LaunchSpec
 from unmoor.launch.process import RunningEngine, free_port, launch
-from unmoor.measure.load import ReplayReport, Target
+from unmoor.measure.client.load import ReplayReport, Target
+from unmoor.measure.client.replay import replay
 from unmoor.measure.prompts import PROBE_TOKENS, ask_once, foreign, overhead_of, planned_requests
-from unmoor.measure.replay import replay
 from unmoor.measure.run_store import RunStore
 
 READY_S = 600.0

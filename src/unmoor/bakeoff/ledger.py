@@ -19,7 +19,7 @@ from unmoor.core.evidence import Caveat
 from unmoor.core.plural import plural
 from unmoor.core.record import Outcome, Record
 from unmoor.core.traffic import Request, TrafficProfile
-from unmoor.measure.load import ReplayReport
+from unmoor.measure.client.load import ReplayReport
 from unmoor.measure.run_store import Event, RunStore, StoredRun, unreadable
 
 _TRAFFIC = "traffic.json"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from unmoor.core.record import Record
     from unmoor.core.traffic import Workload
     from unmoor.measure.ask_mix import AskMix
-    from unmoor.measure.load import PlannedRequest, Target
-    from unmoor.measure.load_report import LoadReport, Sent
+    from unmoor.measure.client.load import PlannedRequest, Target
+    from unmoor.measure.figures.load_report import LoadReport, Sent
 
 VOID = 3
 """The exit code of a run whose figures may not be used."""
@@ -76,9 +76,9 @@ def command(
         return _checked(url, self_check=self_check, as_json=as_json)
     from unmoor.cli.out_file import check_places
     from unmoor.cli.record_file import RecordFile, check_parquet, write_parquet
-    from unmoor.measure.load import Target
-    from unmoor.measure.load_report import Sent
-    from unmoor.measure.served import only_served_name
+    from unmoor.measure.client.load import Target
+    from unmoor.measure.figures.load_report import Sent
+    from unmoor.measure.server.served import only_served_name
 
     forms = forms_of(asks)
     mix = mix_of(asks, forms, model_given=model is not None)
@@ -123,12 +123,12 @@ def _measured(
 ) -> LoadReport:
     from msgspec.structs import replace
 
-    from unmoor.measure.load_doubts import Beside
-    from unmoor.measure.load_report import load_report
-    from unmoor.measure.narrow_enough import NarrowEnough
+    from unmoor.measure.client.replay import replay
+    from unmoor.measure.figures.load_doubts import Beside
+    from unmoor.measure.figures.load_report import load_report
+    from unmoor.measure.figures.narrow_enough import NarrowEnough
     from unmoor.measure.prompts import not_asked_for
-    from unmoor.measure.replay import replay
-    from unmoor.measure.server_watch import reset_cache
+    from unmoor.measure.server.server_watch import reset_cache
 
     undealt, overhead_tokens = _planned(target, workload, timeout_s=pace.timeout, seed=seed)
     planned = mix.dealt(undealt, seed=seed)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unmoor.core.errors import UsageError
     from unmoor.engines.wire import AnswerForm, Endpoint
     from unmoor.measure.ask_mix import AskMix
-    from unmoor.measure.load_report import Asked
+    from unmoor.measure.figures.load_report import Asked
 
 _MOST_CHOICES = 128
 _STEEPEST = 10.0
@@ -130,7 +130,7 @@ def asked_of(forms: Sequence[AnswerForm], mix: AskMix) -> Asked:
     """What the report says was asked."""
     import msgspec
 
-    from unmoor.measure.load_report import Asked
+    from unmoor.measure.figures.load_report import Asked
 
     form = forms[0]
     return Asked(

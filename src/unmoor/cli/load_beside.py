@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from unmoor.core.record import Record
     from unmoor.core.slo import Slo
     from unmoor.core.traffic import Workload
-    from unmoor.measure.headroom import Headroom
-    from unmoor.measure.load import PlannedRequest
-    from unmoor.measure.server_watch import ServerWatch
+    from unmoor.measure.client.load import PlannedRequest
+    from unmoor.measure.headroom.headroom import Headroom
+    from unmoor.measure.server.server_watch import ServerWatch
 
 
 class BesideOptions(NamedTuple):
@@ -42,7 +42,7 @@ beside_options: Decorator = option_group(
 
 def watch(options: BesideOptions, url: str) -> AbstractContextManager[ServerWatch | None]:
     """What reads the server's metrics meanwhile, if anything does."""
-    from unmoor.measure.server_watch import ServerWatch
+    from unmoor.measure.server.server_watch import ServerWatch
 
     return nullcontext() if options.no_server_metrics else ServerWatch(url)
 
@@ -62,7 +62,7 @@ def headroom_of(
     options: BesideOptions, planned: Sequence[PlannedRequest], records: Sequence[Record], slo: Slo | None
 ) -> Headroom | None:
     """How much more this machine's client could have carried, at the load's own shape; None where nobody asked."""
-    from unmoor.measure.headroom import headroom, shape_of
+    from unmoor.measure.headroom.headroom import headroom, shape_of
 
     if not options.headroom:
         return None

@@ -12,7 +12,7 @@ from unmoor.cli.whole_number import WholeNumber
 
 if TYPE_CHECKING:
     from unmoor.core.slo import Slo
-    from unmoor.measure.load import Pacing
+    from unmoor.measure.client.load import Pacing
 
 _MOST_USERS = 20_000
 
@@ -102,7 +102,7 @@ slo_options: Decorator = option_group(
 def pacing_of(options: PaceOptions, *, rate_given: bool) -> Pacing:
     """The pacing. Raises UsageError for options that do not go together."""
     from unmoor.core.errors import UsageError
-    from unmoor.measure.load import Pacing
+    from unmoor.measure.client.load import Pacing
 
     if options.concurrency is not None and rate_given:
         raise UsageError(

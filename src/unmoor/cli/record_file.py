@@ -100,7 +100,7 @@ def check_parquet(path: Path | None) -> None:
     """
     if path is None:
         return
-    from unmoor.measure.record_table import check_installed
+    from unmoor.measure.figures.record_table import check_installed
 
     check_installed()
     if path.exists():
@@ -112,6 +112,6 @@ def write_parquet(path: Path | None, records: list[Record]) -> None:
     """Writes the records as a Parquet file, readable by its owner, where one was asked for. Raises as `write_out`."""
     if path is None:
         return
-    from unmoor.measure.record_table import parquet_of
+    from unmoor.measure.figures.record_table import parquet_of
 
     write_out(path, [parquet_of(records)], force=False, mode=PRIVATE, hint=f"name another with {_PARQUET}")

@@ -9,7 +9,7 @@ INTERRUPTED = 130
 
 def print_self_check(*, as_json: bool) -> int:
     """Runs the check, telling its steps on stderr, and prints it. Returns the exit code."""
-    from unmoor.measure.self_check import WITHIN_S, self_check
+    from unmoor.measure.headroom.self_check import WITHIN_S, self_check
 
     click.echo(f"trying what the client can carry, about {WITHIN_S:g} s", err=True)
     check = self_check(tell=lambda line: click.echo(f"  {line}", err=True))

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from unmoor.engines.wire import AnswerForm
-from unmoor.measure.load import PlannedRequest
+from unmoor.measure.client.load import PlannedRequest
 
 
 class AskMix(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from unmoor.core.evidence import Caveat
 from unmoor.core.plural import plural
 from unmoor.core.record import Record
 from unmoor.core.traffic import Request, Segment, Workload
-from unmoor.measure.load import Pacing, PlannedRequest, Target
-from unmoor.measure.replay import replay
+from unmoor.measure.client.load import Pacing, PlannedRequest, Target
+from unmoor.measure.client.replay import replay
 from unmoor.traffic.overlap import prefix_overlap
 from unmoor.traffic.words import prompt_text
 

@@ -27,7 +27,7 @@ from unmoor.core.folder_name import folder_name
 from unmoor.core.plan import Plan
 from unmoor.core.plan_text import read_plan
 from unmoor.core.record import Record
-from unmoor.measure.load import ReplayReport
+from unmoor.measure.client.load import ReplayReport
 
 _IDENTITY, _RECORDS, _EVENTS, _LOCK = "run.json", "records.jsonl", "events.jsonl", "run.lock"
 _LOGS = "engine-logs"

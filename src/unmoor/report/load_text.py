@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from unmoor.core.plural import plural
 from unmoor.core.quantile_interval import QuantileInterval
 from unmoor.core.stats import Interval
-from unmoor.measure.load import Pacing
-from unmoor.measure.load_metrics import Quantiles, Slice
-from unmoor.measure.load_report import Asked, Lag, LoadReport
-from unmoor.measure.server_report import ServerReport, Spread
+from unmoor.measure.client.load import Pacing
+from unmoor.measure.figures.load_metrics import Quantiles, Slice
+from unmoor.measure.figures.load_report import Asked, Lag, LoadReport
+from unmoor.measure.server.server_report import ServerReport, Spread
 from unmoor.report.layout import heading, table, wrapped
 
 _MS = 1000

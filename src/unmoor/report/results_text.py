@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unmoor.core.evidence import EvidenceKind
 from unmoor.core.quantile_interval import QuantileInterval
-from unmoor.measure.load_metrics import Quantiles
+from unmoor.measure.figures.load_metrics import Quantiles
 from unmoor.measure.results.check import CheckReport, Recomputed, RunReport
 from unmoor.measure.results.finding import Basis, Finding, Severity
 from unmoor.measure.results.run import Stated

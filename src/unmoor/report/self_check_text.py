@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unmoor.measure.self_check import SHORT_CHUNKS, STREAM_TPS, Carried, Cost, SelfCheck
+from unmoor.measure.headroom.self_check import SHORT_CHUNKS, STREAM_TPS, Carried, Cost, SelfCheck
 from unmoor.report.layout import table, wrapped
 
 _NOTHING = "–"

@@ -12,7 +12,7 @@ from unmoor.core.quantile_interval import QuantileInterval
 from unmoor.core.record import meets
 from unmoor.core.slo import Slo
 from unmoor.core.stats import Interval, wilson
-from unmoor.measure.load_metrics import Quantiles, metrics_of
+from unmoor.measure.figures.load_metrics import Quantiles, metrics_of
 from unmoor.measure.results.check_counts import count_findings
 from unmoor.measure.results.check_latencies import latency_findings
 from unmoor.measure.results.check_load import load_findings, sent_rate_rps

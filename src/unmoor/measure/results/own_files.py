@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from unmoor.core.record import Outcome, Record
-from unmoor.measure.load import Pacing
+from unmoor.measure.client.load import Pacing
 from unmoor.measure.results.finding import Finding, Severity
 from unmoor.measure.results.open_file import Content
 from unmoor.measure.results.run import E2E, ITL, LATENCIES, TPOT, TTFT, Load, Request, Run, Stated

@@ -13,12 +13,12 @@ import msgspec
 
 from unmoor.core.errors import WorldError
 from unmoor.engines.contract import Engine
-from unmoor.measure.address import Address, address_of
-from unmoor.measure.http_page import answer_of, page_at
-from unmoor.measure.load import Target
-from unmoor.measure.metrics_page import Scrape, engines_with_metrics, scrape_of, whose
-from unmoor.measure.metrics_poll import Polled
-from unmoor.measure.server_report import ServerReport, server_report
+from unmoor.measure.client.address import Address, address_of
+from unmoor.measure.client.load import Target
+from unmoor.measure.server.http_page import answer_of, page_at
+from unmoor.measure.server.metrics_page import Scrape, engines_with_metrics, scrape_of, whose
+from unmoor.measure.server.metrics_poll import Polled
+from unmoor.measure.server.server_report import ServerReport, server_report
 
 _FIRST_S = 2.0
 _EVERY_S = 1.0
@@ -47,7 +47,7 @@ class ServerWatch:
             names = self._engine.scrape.values()
             path = self._place.path_of(self._engine.metrics_path)
             # Without -I: it is to find this package where this process does.
-            command = [sys.executable, "-m", "unmoor.measure.metrics_poll", place.host, str(place.port), path]
+            command = [sys.executable, "-m", "unmoor.measure.server.metrics_poll", place.host, str(place.port), path]
             self._poll = subprocess.Popen(  # noqa: S603 - our own module
                 [*command, str(_EVERY_S), *names],
                 stdin=subprocess.PIPE,

@@ -11,10 +11,10 @@ from unmoor.core.evidence import Caveat
 from unmoor.core.record import Outcome, Record, meets
 from unmoor.core.slo import Slo
 from unmoor.core.stats import Interval, wilson
-from unmoor.measure.load import Pacing, ReplayReport
-from unmoor.measure.load_doubts import Beside, hit_rate_of, load_caveats, void_by
-from unmoor.measure.load_metrics import Metrics, Slice, Window, metrics_of, slices_of
-from unmoor.measure.server_report import ServerReport
+from unmoor.measure.client.load import Pacing, ReplayReport
+from unmoor.measure.figures.load_doubts import Beside, hit_rate_of, load_caveats, void_by
+from unmoor.measure.figures.load_metrics import Metrics, Slice, Window, metrics_of, slices_of
+from unmoor.measure.server.server_report import ServerReport
 
 NOTHING_BESIDE = Beside()
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from time import monotonic_ns
 
 from unmoor.core.record import Outcome, Record
-from unmoor.measure.address import Address
-from unmoor.measure.arrival_clock import ANCILLARY_BYTES, ArrivalClock
-from unmoor.measure.connection import Connection, Due
-from unmoor.measure.exchange import Exchange, record_of, refused
-from unmoor.measure.load import Pacing, PlannedRequest
-from unmoor.measure.pace import Pace
-from unmoor.measure.readiness import READABLE, WRITABLE, Readiness, readiness
+from unmoor.measure.client.address import Address
+from unmoor.measure.client.arrival_clock import ANCILLARY_BYTES, ArrivalClock
+from unmoor.measure.client.connection import Connection, Due
+from unmoor.measure.client.exchange import Exchange, record_of, refused
+from unmoor.measure.client.load import Pacing, PlannedRequest
+from unmoor.measure.client.pace import Pace
+from unmoor.measure.client.readiness import READABLE, WRITABLE, Readiness, readiness
 
 CONNECT_AHEAD_NS = 250_000_000
 _HEARTBEAT_NS = 20_000_000

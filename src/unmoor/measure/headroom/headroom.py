@@ -16,9 +16,9 @@ from unmoor.core.calibration import Answer, Kept
 from unmoor.core.evidence import Caveat
 from unmoor.core.record import Record, ttft_s
 from unmoor.core.slo import Slo
-from unmoor.measure.calibration_server import MODEL, CalibrationServer
-from unmoor.measure.load import PlannedRequest, ReplayReport, Target
-from unmoor.measure.replay import CLIENT_SHARE, connections_allowed, replay
+from unmoor.measure.client.load import PlannedRequest, ReplayReport, Target
+from unmoor.measure.client.replay import CLIENT_SHARE, connections_allowed, replay
+from unmoor.measure.headroom.calibration_server import MODEL, CalibrationServer
 
 RATE_SHARE = 0.005
 """So far may the rate of sending be from the schedule's."""

@@ -6,10 +6,10 @@ import errno
 import os
 import socket
 
-from unmoor.measure.address import Address
-from unmoor.measure.arrival_clock import ArrivalClock
-from unmoor.measure.exchange import Exchange
-from unmoor.measure.load import PlannedRequest
+from unmoor.measure.client.address import Address
+from unmoor.measure.client.arrival_clock import ArrivalClock
+from unmoor.measure.client.exchange import Exchange
+from unmoor.measure.client.load import PlannedRequest
 
 
 class Due:

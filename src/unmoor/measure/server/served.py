@@ -9,8 +9,8 @@ import msgspec
 
 from unmoor.core.errors import UsageError, WorldError
 from unmoor.engines.wire import error_text
-from unmoor.measure.address import address_of
-from unmoor.measure.load import Target
+from unmoor.measure.client.address import address_of
+from unmoor.measure.client.load import Target
 
 _OK = 200
 _TIMEOUT_S = 10.0

@@ -1,6 +1,6 @@
 """Reads a page again and again, in a process of its own: the load's loop is not disturbed by it.
 
-    python -m unmoor.measure.metrics_poll HOST PORT PATH EVERY_S NAME...
+    python -m unmoor.measure.server.metrics_poll HOST PORT PATH EVERY_S NAME...
 
 An empty line says that it has begun. It ends when its standard input does, and then writes what it kept: a JSON object
 a line, {"at_ns", "page"}, of each page only the lines with one of the names; "page" is null for one not to be had.
@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from unmoor.measure.http_page import page_at
-from unmoor.measure.metrics_page import lines_of
+from unmoor.measure.server.http_page import page_at
+from unmoor.measure.server.metrics_page import lines_of
 
 _NICE = 10
 _LONGEST_S = 3.0

@@ -12,10 +12,10 @@ from unmoor.core.plural import plural
 from unmoor.core.quantile_interval import fewest_for, quantile_interval
 from unmoor.core.record import Outcome, Record, scheduled_ttft_s, ttft_s
 from unmoor.core.stats import quantile
-from unmoor.measure.headroom import Headroom, headroom_caveats
-from unmoor.measure.load import Pacing, ReplayReport
-from unmoor.measure.replay import CLIENT_SHARE
-from unmoor.measure.server_report import ServerReport, hit_rate_doubts, server_caveats
+from unmoor.measure.client.load import Pacing, ReplayReport
+from unmoor.measure.client.replay import CLIENT_SHARE
+from unmoor.measure.headroom.headroom import Headroom, headroom_caveats
+from unmoor.measure.server.server_report import ServerReport, hit_rate_doubts, server_caveats
 
 RATE_SHARE = 0.01
 """So far may the rate of sending be from the schedule's; a run beyond it is void."""

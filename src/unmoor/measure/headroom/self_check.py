@@ -9,8 +9,9 @@ from typing import Literal
 import msgspec
 
 from unmoor.core.stats import quantile
-from unmoor.measure.calibration_server import CalibrationServer
-from unmoor.measure.headroom import (
+from unmoor.measure.client.replay import connections_allowed
+from unmoor.measure.headroom.calibration_server import CalibrationServer
+from unmoor.measure.headroom.headroom import (
     LAG_BOUND_S,
     RATE_SHARE,
     Headroom,
@@ -19,7 +20,6 @@ from unmoor.measure.headroom import (
     Step,
     search,
 )
-from unmoor.measure.replay import connections_allowed
 
 STREAM_TPS = 20.0
 WITHIN_S = 30.0

@@ -12,7 +12,7 @@ from unmoor.core.plural import plural
 from unmoor.core.record import Record
 from unmoor.core.stats import quantile
 from unmoor.engines.contract import Metric
-from unmoor.measure.metrics_page import Scrape
+from unmoor.measure.server.metrics_page import Scrape
 
 OTHERS_SHARE = 0.05
 """So much more than the answers of this load may a server have generated; beyond it somebody else used it."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from unmoor.core.errors import UsageError
 from unmoor.engines.wire import chat_body, completion_body, responses_body
-from unmoor.measure.load import PlannedRequest, Target
+from unmoor.measure.client.load import PlannedRequest, Target
 
 _ENDPOINTS = {
     "chat": ("chat/completions", chat_body),

@@ -16,8 +16,8 @@ from unmoor.engines.wire import (
     read_answer,
     withhold,
 )
-from unmoor.measure.arrival_clock import ArrivalClock, Read
-from unmoor.measure.load import PlannedRequest
+from unmoor.measure.client.arrival_clock import ArrivalClock, Read
+from unmoor.measure.client.load import PlannedRequest
 
 _OK = 200
 _INFORMATIONAL = range(100, 200)

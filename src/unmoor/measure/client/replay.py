@@ -16,10 +16,10 @@ from unmoor.core.plural import plural
 from unmoor.core.record import Record, send_lag_s
 from unmoor.core.slo import Slo
 from unmoor.core.stats import quantile
-from unmoor.measure.address import address_of, asked_of, request_bytes
-from unmoor.measure.arrival_clock import ArrivalClock
-from unmoor.measure.load import Pacing, PlannedRequest, ReplayReport, Target
-from unmoor.measure.wire_loop import CONNECT_AHEAD_NS, WireLoop
+from unmoor.measure.client.address import address_of, asked_of, request_bytes
+from unmoor.measure.client.arrival_clock import ArrivalClock
+from unmoor.measure.client.load import Pacing, PlannedRequest, ReplayReport, Target
+from unmoor.measure.client.wire_loop import CONNECT_AHEAD_NS, WireLoop
 
 __all__ = ["Pacing", "PlannedRequest", "ReplayReport", "Target", "replay"]
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
-from unmoor.measure.load import Pacing, PlannedRequest
+from unmoor.measure.client.load import Pacing, PlannedRequest
 
 
 class Pace:
