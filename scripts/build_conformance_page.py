@@ -1,8 +1,9 @@
 """Writes docs/conformance.md from results of `unmoor conformance CLIENT --json`: one file a client, named CLIENT.json.
 
-    python scripts/build_conformance_page.py RESULTS_FOLDER
+    python scripts/build_conformance_page.py [RESULTS_FOLDER]
 
-What each client was, and how it was called, stands in RESULTS_FOLDER/clients.toml: `[CLIENT]` with `name`, `version`,
+The results behind the page are kept in benchmarks/conformance, which is read unless another is named. What each client
+was, and how it was called, stands in clients.toml there: `[CLIENT]` with `name`, `version`,
 `date`, `called` (the command as a reader would type it) and, where there is something to say, `notes` (a list).
 `whatever_case` names figures that were wrong in some runs whatever was played: they belong in the notes, and are held
 against no case.
@@ -21,15 +22,16 @@ from unmoor.fake.conformance.cases import CASES
 from unmoor.fake.conformance.judge import CaseResult, Check, Standing, overall
 from unmoor.report.conformance_text import difference
 
-PAGE = Path(__file__).parent.parent / "docs" / "conformance.md"
+ROOT = Path(__file__).parent.parent
+PAGE, RESULTS = ROOT / "docs" / "conformance.md", ROOT / "benchmarks" / "conformance"
 HEAD = """\
 # Benchmark clients, held to what was true
 
 What each client reports when the server knows the truth. [The cases, what is judged and within
 what](reference/conformance.md) are published; each client was installed from the Python package index and called by
 its own command line as written below, and its own result file was read. `unmoor conformance CLIENT` repeats a column.
-`scripts/build_conformance_page.py` makes this page from the results, which come from a machine with 2 cores (Linux
-x86-64, Python 3.11; inference-perf on 3.12) that had other work too.
+`scripts/build_conformance_page.py` makes this page from the results in `benchmarks/conformance`, which come from a
+machine with 2 cores (Linux x86-64, Python 3.11; inference-perf on 3.12) that had other work too.
 
 An expectation is our reading of what a user of the figure takes it to mean. Another definition can be argued, in
 `own-queue`, `one-token` and `no-tokens` above all; what was said below shows which one a client has. A makers'
@@ -112,14 +114,14 @@ def _note(check: Check) -> str:
     return f"{_SHORT[check.figure]} {check.note}, which is right"
 
 
-def main(folder: Path) -> None:
-    """Writes the page."""
+def page_of(folder: Path) -> str:
+    """The page of the results in a folder."""
     told = tomllib.loads((folder / "clients.toml").read_text())
     results = {name: msgspec.json.decode((folder / f"{name}.json").read_bytes(), type=_Result) for name in told}
     judged = {name: _without(result, told[name].get("whatever_case", [])) for name, result in results.items()}
-    PAGE.write_text(page(judged, told))
-    print(f"wrote {PAGE}")
+    return page(judged, told)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    PAGE.write_text(page_of(Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS))
+    print(f"wrote {PAGE}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -48,6 +50,17 @@ def test_our_own_client_is_right_in_every_case() -> None:
     results |= played(wrong, call, at_once=1)
     unlike = {code: result for code, result in results.items() if result.standing is not Standing.RIGHT}
     assert {code: result.standing for code, result in unlike.items()} == {"own-queue": Standing.NOT_PLAYED}, unlike
+
+
+def test_ctrl_c_leaves_the_cases_that_were_played() -> None:
+    command = [sys.executable, "-m", "unmoor.cli", "conformance", "--command", NAIVE, "--reads", NAIVE_READS, "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    text, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert len(json.loads(text)["cases"]) < len(CASES)
+    assert "stopped after" in told
 
 
 def test_a_naive_client_is_caught_where_it_is_wrong_and_only_there() -> None:

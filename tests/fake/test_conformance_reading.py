@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from unmoor.core.errors import UsageError
 from unmoor.fake.conformance.clients import client_from_template, known_clients
 from unmoor.fake.conformance.reading import Figure, Reads, read_result
+
+ROOT = Path(__file__).parents[2]
 
 # The part of a result file that is read, in the shape that each client wrote on 2026-12-01: half of ten had failed.
 WRITTEN: dict[str, list[object]] = {
@@ -134,3 +139,9 @@ def test_a_template_or_format_that_cannot_be_used_is_an_error_with_a_way_out(
         client_from_template(template, reads)
     assert str(caught.value.where).startswith(where)
     assert caught.value.hint
+
+
+def test_the_published_page_is_what_the_kept_results_say() -> None:
+    made = runpy.run_path(str(ROOT / "scripts" / "build_conformance_page.py"))
+    page = made["page_of"](made["RESULTS"])
+    assert (ROOT / "docs" / "conformance.md").read_text() == page, "run: python scripts/build_conformance_page.py"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NOT_CONFORMANT = 3
 """The exit code where a case is wrong, or did not run."""
+INTERRUPTED = 130
 
 
 @click.command("conformance")
@@ -67,11 +68,18 @@ def command(  # noqa: PLR0917 - click's
         tokenizer=_tokenizer(tokenizer, chosen, name),
         timeout_s=timeout,
     )
-    results = []
-    for case in cases:
-        results.append(play(case, call))
-        _tell(results, len(cases))
+    results: list[CaseResult] = []
+    stopped = False
+    try:
+        for case in cases:
+            results.append(play(case, call))
+            _tell(results, len(cases))
+    except KeyboardInterrupt:
+        stopped = True
     click.echo(rendered(name, results, as_json=as_json))
+    if stopped:
+        click.echo(f"stopped after {len(results)} of {len(cases)} cases", err=True)
+        context.exit(INTERRUPTED)
     context.exit(NOT_CONFORMANT if any(result.standing in {"wrong", "did_not_run"} for result in results) else 0)
 
 
