@@ -84,7 +84,9 @@ def test_what_is_no_number_is_missing_and_not_nought() -> None:
 def test_no_page_raises(page: bytes) -> None:
     assert scrape_of(page, 0, engine("vllm").scrape).values == {}
     whole = page_of("vllm", {"running": 2})
-    assert lines_of(whole + page, engine("vllm").scrape.values()).startswith(b"vllm:num_requests_running")
+    ours = lines_of(whole + page, engine("vllm").scrape.values())
+    assert ours is not None
+    assert ours.startswith(b"vllm:num_requests_running")
 
 
 def test_a_watch_tells_what_the_server_did_meanwhile() -> None:

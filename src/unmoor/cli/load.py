@@ -102,10 +102,12 @@ def command(
             cool_down_s=pace.cool_down,
         )
         report = _measured(target, workload, sent, kept, pace=pace, mix=mix, beside=beside, seed=seed)
+        unwritten = write_parquet(parquet, kept.records)
         _show(report, as_json=as_json)
-        write_parquet(parquet, kept.records)
         kept.raise_if_lost()
-    if report.partial:
+        if unwritten is not None:
+            raise unwritten
+    if report.partial or report.client.headroom_stopped:
         return INTERRUPTED
     return VOID if report.void else 0
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _MOST_REQUESTS = 1_000_000
 _MOST_TOKENS = 10_000_000
 _REQUESTS = 100
-_ENDLESS = 20_000
-"""So many requests stand ready where it is not they that end the load."""
+_ENDLESS, _FEWEST_READY = 20_000, 200
+_READY_TOKENS = 20_000_000
 _LEAST_BURSTY, _MOST_BURSTY = 0.01, 100.0
 _DEFAULTS: dict[str, float] = {"rate_rps": 1.0, "input_tokens": 200, "output_tokens": 32}
 
@@ -152,7 +152,8 @@ def _described(options: TrafficOptions, *, seed: int | None, duration_s: float |
 
     rate_rps = options.rate or _DEFAULTS["rate_rps"]
     told = {
-        "requests": options.requests or _count(rate_rps, options.ramp_to or rate_rps, duration_s, endless=endless),
+        "requests": options.requests
+        or (_ready(options) if endless else _count(rate_rps, options.ramp_to or rate_rps, duration_s)),
         "rate_rps": options.rate,
         "burstiness": options.burstiness,
         "input_tokens": options.input_tokens,
@@ -163,6 +164,9 @@ def _described(options: TrafficOptions, *, seed: int | None, duration_s: float |
     }
     chosen = _DEFAULTS | {key: value for key, value in told.items() if value is not None}
     workload = synthesise(msgspec.convert(chosen, SyntheticTraffic))
+    while _too_short(workload, options, duration_s, endless=endless):  # bursts, and then long silence
+        chosen["requests"] = min(_MOST_REQUESTS, 2 * len(workload.requests))
+        workload = synthesise(msgspec.convert(chosen, SyntheticTraffic))
     if options.ramp_to is None:
         return workload
     clock = [request.arrival_s * rate_rps for request in workload.requests]
@@ -170,9 +174,21 @@ def _described(options: TrafficOptions, *, seed: int | None, duration_s: float |
     return replace(workload, requests=_retimed(workload.requests, times_s))
 
 
-def _count(from_rps: float, to_rps: float, duration_s: float | None, *, endless: bool) -> int:
-    if endless:
-        return _ENDLESS
+def _too_short(workload: Workload, options: TrafficOptions, duration_s: float | None, *, endless: bool) -> bool:
+    if options.requests is not None or duration_s is None or endless or len(workload.requests) >= _MOST_REQUESTS:
+        return False
+    rate_rps = options.rate or _DEFAULTS["rate_rps"]
+    expected = (rate_rps + (options.ramp_to or rate_rps)) / 2 * duration_s
+    return workload.requests[-1].arrival_s * rate_rps < expected
+
+
+def _ready(options: TrafficOptions) -> int:
+    """So many requests stand ready where it is not they that end the load: their prompts are made before the first."""
+    length = options.input_tokens or _DEFAULTS["input_tokens"]
+    return min(_ENDLESS, max(_FEWEST_READY, int(_READY_TOKENS / length)))
+
+
+def _count(from_rps: float, to_rps: float, duration_s: float | None) -> int:
     if duration_s is None:
         return _REQUESTS
     expected = (from_rps + to_rps) / 2 * duration_s

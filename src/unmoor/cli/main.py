@@ -13,6 +13,7 @@ import click
 
 from unmoor.cli.usage_error import UnknownVerb, usage_error
 from unmoor.core.errors import UnmoorError
+from unmoor.core.printable import printable
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 TERMINATED = 143  # 128 + SIGTERM
@@ -132,7 +133,7 @@ def _told(error: Exception) -> int:
         case _:
             text = _defect(error)
     if text:
-        click.echo(text, err=True)
+        click.echo(printable(text), err=True)
     return code
 
 

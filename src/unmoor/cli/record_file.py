@@ -10,7 +10,7 @@ from typing import Self
 import msgspec
 
 from unmoor.cli.out_file import PRIVATE, not_overwritten, write_out
-from unmoor.core.errors import RunError, UsageError
+from unmoor.core.errors import RunError, UnmoorError, UsageError
 from unmoor.core.evidence import Caveat
 from unmoor.core.record import Record
 
@@ -108,10 +108,17 @@ def check_parquet(path: Path | None) -> None:
         raise not_overwritten(path, where=f"{_PARQUET} {path}", hint=hint)
 
 
-def write_parquet(path: Path | None, records: list[Record]) -> None:
-    """Writes the records as a Parquet file, readable by its owner, where one was asked for. Raises as `write_out`."""
+def write_parquet(path: Path | None, records: list[Record]) -> UnmoorError | None:
+    """Writes the records as a Parquet file, readable by its owner, where one was asked for.
+
+    What kept it from being written is given back, not raised: the report is still to be shown.
+    """
     if path is None:
-        return
+        return None
     from unmoor.measure.figures.record_table import parquet_of
 
-    write_out(path, [parquet_of(records)], force=False, mode=PRIVATE, hint=f"name another with {_PARQUET}")
+    try:
+        write_out(path, [parquet_of(records)], force=False, mode=PRIVATE, hint=f"name another with {_PARQUET}")
+    except UnmoorError as unwritten:
+        return unwritten
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unmoor.core.plural import plural
+from unmoor.core.printable import printable
 from unmoor.core.quantile_interval import QuantileInterval
 from unmoor.core.stats import Interval
 from unmoor.measure.client.load import Pacing
@@ -21,7 +22,7 @@ _ENDED = {"duration": "; the time was over", "enough": "; the interval was narro
 
 def render(report: LoadReport) -> str:
     """The whole report, 100 columns wide, without colour."""
-    model = " ".join(report.model.split())
+    model = " ".join(printable(report.model).split())
     lines = [f"{model} at {report.target}, {report.endpoint}{_asked(report.asked)}, measured here"]
     lines += wrapped(_sent(report), "  sent     ")
     lines += wrapped(_came(report), "  came     ")

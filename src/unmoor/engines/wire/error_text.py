@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
+from unmoor.core.printable import printable
+
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What JSON from elsewhere can raise; the last one by being nested deeper than the interpreter goes."""
 
@@ -64,5 +66,5 @@ def _as_text(value: object) -> str:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(printable(text).split())
     return line if len(line) <= _MESSAGE_CHARACTERS else line[: _MESSAGE_CHARACTERS - 1] + "…"

@@ -15,13 +15,16 @@ from unmoor.measure.client.load import PlannedRequest
 class Due:
     """A request with its place, its bytes and the moment it is due; `again` when a stale connection had lost it."""
 
-    __slots__ = ("again", "at_ns", "place", "request", "wire")
+    __slots__ = ("again", "at_ns", "begun_at_ns", "place", "request", "wire")
 
-    def __init__(self, place: int, request: PlannedRequest, wire: bytes, at_ns: int, *, again: bool = False) -> None:
+    def __init__(
+        self, place: int, request: PlannedRequest, wire: bytes, at_ns: int, begun_at_ns: int, *, again: bool = False
+    ) -> None:
         self.place = place
         self.request = request
         self.wire = wire
         self.at_ns = at_ns
+        self.begun_at_ns = begun_at_ns
         self.again = again
 
 

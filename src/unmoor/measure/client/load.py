@@ -75,7 +75,8 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     `clock` "kernel": times of arrival are the kernel's, and receive lag is how much later the client read. "user": they
     are the client's own, and receive lag is None. `stamps_dropped` reads had a stamp of the kernel's that could not be
     (the wall clock was set, say) and have the client's time. `retried` requests were sent again because the server had
-    closed the kept connection they went out on.
+    closed the kept connection they went out on. `stood_still_ns` are the client's stalls above 5 ms, from and to: of
+    what came meanwhile on one connection only the last has its own time.
     """
 
     planned: int
@@ -98,4 +99,5 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     ended_by: Literal["all", "duration", "enough", "stopped"] | None = None
     stamps_dropped: int = 0
     retried: int = 0
+    stood_still_ns: tuple[tuple[int, int], ...] = ()
     caveats: tuple[Caveat, ...] = ()

@@ -25,6 +25,7 @@ __all__ = ["Pacing", "PlannedRequest", "ReplayReport", "Target", "replay"]
 
 Sink = Callable[[Record], None]
 
+_MOST_STALLS = 10_000
 CLIENT_SHARE = 0.05
 """The client's own error, p99, that a figure may carry unmarked: so much of the SLO's tightest bound on a latency."""
 
@@ -46,7 +47,8 @@ def replay(
     of their due time, so that connecting is in no latency, and used again after a whole answer unless the server says
     `Connection: close`. One that was used before and ends within a second without a byte had been closed already: its
     request is sent once more on a new one and counted as `retried`, so that it is late, not failed. A request has
-    `timeout_s` from its sending, when its first byte is handed over, to the end of its answer.
+    `timeout_s` from its sending to the end of its answer. `sent_at_ns` is when the client turned to it: that a
+    connection did not stand yet, or was lost, is the server's, and in the latencies from sent.
     Times of arrival are the kernel's where it stamps what it receives (Linux), and do not depend on when this process
     was awake. Answers are understood after their end, so a record comes within a fraction of a second of it.
     `stop` is asked about fifty times a second; when it says yes, or at Ctrl-C, what is in flight is recorded as
@@ -100,6 +102,7 @@ def replay(
         receive_lag_max_s=max(receive_lags_s, default=None),
         stamps_dropped=clock.dropped,
         retried=loop.retried,
+        stood_still_ns=tuple(loop.stood_still_ns[:_MOST_STALLS]),
         caveats=(
             *_client_bound("sent late", p99_s, slo),
             *(_client_bound("stalled", quantile(loop.stalls_s, 0.99), slo) if clock.source == "user" else ()),

@@ -19,6 +19,9 @@ from unmoor.measure.client.pace import Pace
 from unmoor.measure.client.readiness import READABLE, WRITABLE, Readiness, readiness
 
 CONNECT_AHEAD_NS = 250_000_000
+_STANDSTILL_NS = 5_000_000
+"""A stall that is longer is kept with its moment: what was read after it had the time of its last byte."""
+
 _HEARTBEAT_NS = 20_000_000
 _MS = 1_000_000
 _STALE_NS = 1_000_000_000
@@ -31,6 +34,9 @@ _EVENTS = 64
 """Reads in one turn: what is due waits for no more than these."""
 
 _READ_BYTES = 1 << 16
+
+_AFTER_A_REFUSAL_NS = 250_000_000
+"""A user who is refused asks again after a while: else a server that restarts meets thousands who ask all at once."""
 
 _OWN_LIMITS = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 """No connection, and not by the server's doing: no descriptor, no port, no memory."""
@@ -68,6 +74,7 @@ class WireLoop:
         watch: Callable[[], Readiness] = readiness,
     ) -> None:
         self.stalls_s: list[float] = []
+        self.stood_still_ns: list[tuple[int, int]] = []  # from and to, of the longer ones
         self.retried = 0
         self.own_limits = 0  # requests that this machine's own limits kept from being sent
         self.partial = False
@@ -226,7 +233,7 @@ class WireLoop:
             exchange.abandon(now_ns)
             connection.exchange = connection.due = None
             connection.turn += 1
-            self._open(Due(due.place, due.request, due.wire, due.at_ns, again=True))
+            self._open(Due(due.place, due.request, due.wire, due.at_ns, due.begun_at_ns, again=True))
             return
         exchange.lost(now_ns, clean=clean)
         self._may_be_over(connection, now_ns)
@@ -274,7 +281,7 @@ class WireLoop:
     def _launch(self) -> None:
         at_ns, place = self._pace.take()
         request, wire = self._requests[place]
-        due = Due(place, request, wire, at_ns)
+        due = Due(place, request, wire, at_ns, monotonic_ns())
         self._prepared = max(self._prepared, self._pace.fixed_taken)
         self._in_flight += 1
         if self._idle:
@@ -317,7 +324,7 @@ class WireLoop:
         if due is not None:
             now_ns = monotonic_ns()
             self._in_flight -= 1
-            self._over(due, now_ns)
+            self._over(due, now_ns + _AFTER_A_REFUSAL_NS)
             self._to_record.append((now_ns, lambda: refused(due.request, due.at_ns, now_ns, reason)))
 
     def _over(self, due: Due, at_ns: int) -> None:
@@ -329,12 +336,11 @@ class WireLoop:
     def _send(self, connection: Connection, due: Due) -> None:
         connection.due = due
         connection.turn += 1
-        sent_at_ns = monotonic_ns()
-        connection.exchange = Exchange(sent_at_ns, self._clock)
+        connection.exchange = Exchange(due.begun_at_ns, self._clock)
         connection.write(due.wire)
         if connection.unsent is not None:
             self._epoll.modify(connection.socket, READABLE | WRITABLE)
-        self._deadlines.append((sent_at_ns + self._timeout_ns, connection, connection.turn))
+        self._deadlines.append((monotonic_ns() + self._timeout_ns, connection, connection.turn))
 
     def _time_out(self, connection: Connection) -> None:
         if connection.exchange is not None:
@@ -347,6 +353,8 @@ class WireLoop:
     def _beat(self, now_ns: int) -> None:
         """Measures how late this loop's own timer wakes, asks whether to stop, and looks at answers gone quiet."""
         self.stalls_s.append((now_ns - self._heartbeat_at_ns) / 1e9)
+        if now_ns - self._heartbeat_at_ns > _STANDSTILL_NS:
+            self.stood_still_ns.append((self._heartbeat_at_ns, now_ns))
         self._heartbeat_at_ns = now_ns + _HEARTBEAT_NS
         self._pulse()
         while self._deadlines and self._deadlines[0][1].turn != self._deadlines[0][2]:

@@ -11,6 +11,7 @@ from unmoor.core.evidence import Caveat
 from unmoor.core.plural import plural
 from unmoor.core.quantile_interval import fewest_for, quantile_interval
 from unmoor.core.record import Outcome, Record, scheduled_ttft_s, ttft_s
+from unmoor.core.slo import Slo
 from unmoor.core.stats import quantile
 from unmoor.measure.client.load import Pacing, ReplayReport
 from unmoor.measure.client.replay import CLIENT_SHARE
@@ -23,6 +24,7 @@ GROWTH = 1.5
 """A run whose median time to first token grows by more than this from its first quarter to its last is unsteady."""
 _APART_S = 0.05
 """In a run of few seconds one request that is a little late moves the rate: so much in all is no missed rate."""
+_MET_SHARE = 0.01
 _LATE_S = 0.005
 """So late may the client be without a word: a machine's own noise."""
 _FEWEST_FOR_A_RATE = 20
@@ -44,15 +46,18 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def void_by(
-    replay: ReplayReport, counted: Sequence[Record], records: Sequence[Record], beside: Beside
+    replay: ReplayReport, counted: Sequence[Record], records: Sequence[Record], beside: Beside, slo: Slo | None
 ) -> tuple[Caveat, ...]:
     """Why no figure of this run may be used; `counted` are those of its `records` that are in the window."""
     reasons = [caveat for caveat in replay.caveats if caveat.code == _CLIENT_BOUND]
+    bounds = [] if slo is None else [bound for bound in (slo.ttft_s, slo.tpot_s, slo.e2e_s) if bound is not None]
+    if bounds:
+        reasons += _stood_still(replay, counted, max(CLIENT_SHARE * min(bounds), _LATE_S), code=_CLIENT_BOUND)
     if not counted:
         said = "no request was due between warm-up and cool-down"
         reasons.append(Caveat(code="nothing_measured", text=f"{said}, so there is nothing to say of the target."))
     offered, achieved = replay.offered_rps, replay.achieved_rps
-    unsent = any(record.sent_at_ns is None for record in counted)  # refused by the server: not the client's doing
+    unsent = any(record.sent_at_ns is None for record in records)  # refused by the server: not the client's doing
     if offered and achieved and replay.requests >= _FEWEST_FOR_A_RATE and not (replay.partial or unsent):
         off = achieved / offered - 1
         apart_s = (replay.requests - 1) * abs(1 / achieved - 1 / offered)
@@ -71,6 +76,7 @@ def load_caveats(
     *,
     records: Sequence[Record],
     beside: Beside,
+    slo: Slo | None,
 ) -> tuple[Caveat, ...]:
     """The doubts that stand beside the figures; `input_tokens` are those planned, by index."""
     _, below = hit_rate_doubts(beside.shared_at_most, _hit_rate(records, beside))
@@ -78,6 +84,7 @@ def load_caveats(
     return (
         *(caveat for caveat in replay.caveats if caveat.code != _CLIENT_BOUND),
         *_late(replay, counted),
+        *([] if slo is not None else _stood_still(replay, counted, _noticeable_s(counted), code="client_stalled")),
         *_closed_loop(pacing),
         *_cancelled(records),
         *_few(ok),
@@ -115,6 +122,12 @@ def _of_the_server(records: Sequence[Record], beside: Beside) -> tuple[Caveat, .
     return (Caveat(code="no_server_metrics", text=text),)
 
 
+def _noticeable_s(counted: Sequence[Record]) -> float:
+    """What error of the client's is to be told where no SLO says: 5 % of what was measured, and more than noise."""
+    median_s = quantile([found for record in counted if (found := ttft_s(record)) is not None], 0.5)
+    return max(CLIENT_SHARE * (median_s or 0.0), _LATE_S)
+
+
 def _late(replay: ReplayReport, counted: Sequence[Record]) -> tuple[Caveat, ...]:
     """That the client was late for what it measured, whatever the SLO bounds, or where there is none."""
     median_s = quantile([found for record in counted if (found := ttft_s(record)) is not None], 0.5)
@@ -126,6 +139,33 @@ def _late(replay: ReplayReport, counted: Sequence[Record]) -> tuple[Caveat, ...]
         f"{1000 * median_s:,.0f} ms in which half of the first tokens came. Latencies from due have that in them."
     )
     return (Caveat(code="client_late", text=text),)
+
+
+def _stood_still(replay: ReplayReport, counted: Sequence[Record], longer_than_s: float, *, code: str) -> list[Caveat]:
+    """That the client itself did nothing for a while, more than once in a hundred answers.
+
+    What came meanwhile on one connection was read at once, and has the time of its last byte: a first token may be
+    told too late, and the gaps after it too short.
+    """
+    long = [(start, end) for start, end in replay.stood_still_ns if end - start > longer_than_s * 1e9]
+    if not long:
+        return []
+    starts, ends = np.array([start for start, _ in long]), np.array([end for _, end in long])
+    answers = [
+        (one.sent_at_ns, one.closed_at_ns)
+        for one in counted
+        if one.sent_at_ns is not None and one.closed_at_ns is not None
+    ]
+    met = sum(int(np.searchsorted(starts, end)) > int(np.searchsorted(ends, start)) for start, end in answers)
+    if met <= _MET_SHARE * len(answers):
+        return []
+    most_ms = float((ends - starts).max()) / 1e6
+    text = (
+        f"The client itself stood still, up to {most_ms:,.0f} ms, while {met:,} of {plural(len(answers), 'answer')} "
+        "came: of what came meanwhile only the last has its own time, so that first tokens may be told too late and "
+        "gaps too short."
+    )
+    return [Caveat(code=code, text=text)]
 
 
 def _closed_loop(pacing: Pacing) -> tuple[Caveat, ...]:

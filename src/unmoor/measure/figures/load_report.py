@@ -38,6 +38,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     loop_stall_s: Lag
     clock: str
     headroom: float | None = None
+    headroom_stopped: bool = False
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +140,7 @@ def load_report(
         models=dict(Counter(record.model for record in counted if record.model is not None)),
         partial=replay.partial,
         cancelled=sum(record.outcome is Outcome.CANCELLED for record in records),
-        void=void_by(replay, counted, records, beside),
+        void=void_by(replay, counted, records, beside, sent.slo),
         window=window,
         slices=slices_of(window, counted, sent.slo),
         metrics=metrics_of(counted),
@@ -159,7 +160,9 @@ def load_report(
         shared_at_most=beside.shared_at_most,
         server=beside.server,
         client=_client(replay, beside),
-        caveats=load_caveats(replay, sent.pacing, sent.input_tokens, counted, records=records, beside=beside),
+        caveats=load_caveats(
+            replay, sent.pacing, sent.input_tokens, counted, records=records, beside=beside, slo=sent.slo
+        ),
     )
 
 
@@ -185,11 +188,16 @@ def _span_s(counted: Sequence[Record]) -> float | None:
 
     The last answers are in it: between arrivals alone a few requests would make any throughput.
     """
-    ends_ns = [end for record in counted if (end := record.last_token_at_ns or record.closed_at_ns) is not None]
+    ends_ns = [end for record in counted if (end := _end_ns(record)) is not None]
     if not ends_ns:
         return None
     start_ns = min(record.scheduled_at_ns for record in counted)
     return max(max(ends_ns) - start_ns, 1) / 1e9
+
+
+def _end_ns(record: Record) -> int | None:
+    """A whole answer ends with its last token, one that failed when it was given up or lost."""
+    return record.last_token_at_ns or record.closed_at_ns if record.ok else record.closed_at_ns
 
 
 def _output_tput_tps(ok: Sequence[Record], span_s: float | None) -> float | None:
@@ -220,4 +228,5 @@ def _client(replay: ReplayReport, beside: Beside) -> Client:
         loop_stall_s=Lag(p50=None, p99=replay.loop_stall_p99_s, max=replay.loop_stall_max_s),
         clock=replay.clock,
         headroom=beside.headroom.factor if beside.headroom is not None else None,
+        headroom_stopped=beside.headroom is not None and beside.headroom.limited_by == "stopped",
     )

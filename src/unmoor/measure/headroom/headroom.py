@@ -329,15 +329,14 @@ def _step(
 def headroom_caveats(found: Headroom) -> tuple[Caveat, ...]:
     """What is to stand beside a load's figures: that its client had little to spare, or that this is not known."""
     last = found.steps[-1]
+    if found.limited_by == "stopped":
+        text = "How much more this machine's client could have carried was not found out: it was stopped."
+        return (Caveat(code="headroom_unknown", text=text),)
     if found.factor is None and found.limited_by == "client":
         text = f"The client could not carry this load against a server of known pace: {said(last)}."
         return (Caveat(code="headroom_little", text=text),)
     if found.factor is None:
-        why = (
-            "it was stopped"
-            if found.limited_by == "stopped"
-            else f"the calibration server was late itself: {said(last)}"
-        )
+        why = f"the calibration server was late itself: {said(last)}"
         text = f"How much more this machine's client could have carried was not found out: {why}."
         return (Caveat(code="headroom_unknown", text=text),)
     if found.factor < _LITTLE and found.limited_by == "client":

@@ -11,6 +11,7 @@ import msgspec
 from unmoor.engines.contract import Engine, Metric
 from unmoor.engines.registry import engine, engine_names
 
+_MOST_BYTES = 1 << 19
 _LARGEST: Final = frozenset({"kv_use"})
 """Shares: of several replicas the fullest is told. All others are added up."""
 
@@ -29,7 +30,9 @@ def engines_with_metrics() -> Sequence[Engine]:
 
 def whose(page: bytes, engines: Iterable[Engine]) -> Engine | None:
     """The engine whose names the page has most of; None where it has none of any."""
-    names = set(_values(page))
+    engines = list(engines)
+    ours = lines_of(page, {name for known in engines for name in known.scrape.values()})
+    names = set() if ours is None else set(_values(ours))
     counted = [(len(names & set(known.scrape.values())), known) for known in engines]
     most, found = max(counted, key=lambda pair: pair[0], default=(0, None))
     return found if most else None
@@ -40,7 +43,8 @@ def scrape_of(page: bytes, at_ns: int, names: Mapping[Metric, str]) -> Scrape:
 
     A page that is none has no figures.
     """
-    found = _values(page)
+    ours = lines_of(page, names.values())
+    found = {} if ours is None else _values(ours)
     values: dict[Metric, float] = {}
     for metric, name in names.items():
         most = 1.0 if metric in _LARGEST else math.inf
@@ -50,10 +54,11 @@ def scrape_of(page: bytes, at_ns: int, names: Mapping[Metric, str]) -> Scrape:
     return Scrape(at_ns=at_ns, values=values)
 
 
-def lines_of(page: bytes, names: Iterable[str]) -> bytes:
-    """Only the lines of a page that have one of these names: a page can have thousands."""
+def lines_of(page: bytes, names: Iterable[str]) -> bytes | None:
+    """Only the lines of a page that have one of these names: it can have thousands. None where these are too many."""
     wanted = tuple(name.encode() for name in names)
-    return b"\n".join(line for line in page.splitlines() if line.startswith(wanted)) + b"\n"
+    lines = b"\n".join(line for line in page.splitlines() if line.startswith(wanted)) + b"\n"
+    return lines if len(lines) <= _MOST_BYTES else None
 
 
 def _values(page: bytes) -> dict[str, list[float]]:

@@ -41,7 +41,8 @@ def main(arguments: Sequence[str]) -> None:
     while not _over(next_s - time.monotonic()):
         at_ns = time.monotonic_ns()
         page = page_at(host, int(port), path, timeout_s=_LONGEST_S)
-        kept.append(Polled(at_ns, None if page is None else lines_of(page, names).decode("utf-8", "replace")))
+        lines = None if page is None else lines_of(page, names)
+        kept.append(Polled(at_ns, None if lines is None else lines.decode("utf-8", "replace")))
         next_s = max(next_s + float(every_s), time.monotonic())
     encoder = msgspec.json.Encoder()
     for one in kept:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 from collections.abc import Sequence
 
 import msgspec
@@ -11,10 +10,10 @@ from unmoor.core.errors import UsageError, WorldError
 from unmoor.engines.wire import error_text
 from unmoor.measure.client.address import address_of
 from unmoor.measure.client.load import Target
+from unmoor.measure.server.http_page import answer_of
 
 _OK = 200
 _TIMEOUT_S = 10.0
-_MOST_BYTES = 1 << 20
 
 
 class _Model(msgspec.Struct):
@@ -32,20 +31,13 @@ def served_names(url: str) -> Sequence[str]:
     """
     address = address_of(Target(url=url, served_name=""))
     path = address.path.replace("/v1/chat/completions", "/v1/models")
-    connection = http.client.HTTPConnection(address.host, address.port, timeout=_TIMEOUT_S)
-    try:
-        connection.request("GET", path, headers={"Host": address.authority, "Accept": "application/json"})
-        answer = connection.getresponse()
-        body = answer.read(_MOST_BYTES)
-    except (OSError, http.client.HTTPException) as failure:
-        seen = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
-        raise _unheard(url, seen, "is the engine running there? name its address, as http://127.0.0.1:8000") from None
-    finally:
-        connection.close()
-    if answer.status != _OK:
+    status, body, why = answer_of("GET", address.host, address.port, path, timeout_s=_TIMEOUT_S)
+    if status is None or body is None:
+        raise _unheard(url, why, "is the engine running there? name its address, as http://127.0.0.1:8000")
+    if status != _OK:
         said = error_text(body)
         hint = "--model NAME says the name, where the server lists none"
-        raise _unheard(url, f"{path} answered {answer.status}: {said}", hint)
+        raise _unheard(url, f"{path} answered {status}: {said}", hint)
     try:
         return [model.id for model in msgspec.json.decode(body, type=_Models).data]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -100,7 +100,7 @@ def reset_cache(url: str) -> str:
     if engine.cache_reset_path is None:
         raise _not_reset(url, f"{engine.title}, which has no request for it", "restart it between runs instead")
     path = place.path_of(engine.cache_reset_path)
-    status, _ = answer_of("POST", place.address.host, place.address.port, path, timeout_s=_FIRST_S)
+    status, _, _ = answer_of("POST", place.address.host, place.address.port, path, timeout_s=_FIRST_S)
     if status != _OK:
         needs = f"start it with {engine.cache_reset_hint}" if engine.cache_reset_hint else "is it busy with something?"
         raise _not_reset(url, f"POST {path} answered {status or 'nothing'}", needs)
