@@ -276,6 +276,22 @@ def test_a_ramp_sends_ever_faster_and_shows_what_that_did(tmp_path: Path) -> Non
     assert "Over time: the rate was not the same" in text
 
 
+def test_bursts_and_silence_fill_the_duration() -> None:
+    with FakeEngine(QUICK) as engine:
+        found = reported(
+            engine.url, "--rate", 40, "--burstiness", 10, "--duration", 2, "--seed", 1, "--output-tokens", 2
+        )
+    assert found["ended_by"] == "duration"
+
+
+def test_what_a_server_says_does_not_reach_the_terminal_as_it_is() -> None:
+    with FakeEngine(Script(status=500, error_message="\x1b]0;pwned\x07boom")) as engine:
+        done = load(engine.url)
+    assert "boom" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert "\x07" not in done.stderr
+
+
 def test_a_load_ends_when_it_is_sure_enough_and_says_when_it_is_not() -> None:
     shape = ("--rate", 400, "--output-tokens", 2)
     with FakeEngine(Script(ttft_s=0.05, gap_s=0.0)) as engine:

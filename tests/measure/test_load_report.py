@@ -162,6 +162,32 @@ def test_a_late_client_is_told_without_an_slo() -> None:
     assert "client_late" not in codes(report(*records, send_lag_p99_s=0.004))
 
 
+STILL = ((2 * S, 2 * S + S // 4), (7 * S + S // 20, 7 * S + S // 2))
+
+
+def test_a_client_that_stood_still_while_answers_came_says_so_and_voids_what_an_slo_judges() -> None:
+    records = [record(at, due_s=at) for at in range(30)]
+    assert "client_stalled" in codes(report(*records, stood_still_ns=STILL))
+    judged = report(*records, slo=Slo(ttft_s=0.2), stood_still_ns=STILL)
+    assert [one.code for one in judged.void] == ["client_bound"]
+    assert "client_stalled" not in codes(judged)
+    assert report(*records, slo=Slo(ttft_s=60.0), stood_still_ns=STILL).void == ()
+    idle = ((2 * S + S // 2, 2 * S + S // 2 + S // 4),)  # while nothing was in flight
+    assert "client_stalled" not in codes(report(*records, stood_still_ns=idle))
+
+
+def test_a_failed_request_ends_when_it_was_given_up() -> None:
+    hung = record(3, due_s=3, outcome=Outcome.TIMEOUT, closed_at_ns=20 * S)
+    found = report(*(record(at, due_s=at) for at in range(3)), hung)
+    assert found.request_tput_rps == pytest.approx(3 / 20)
+
+
+def test_what_the_server_refused_in_the_warm_up_is_not_the_clients_rate() -> None:
+    refused = [Record(index=n, outcome=Outcome.REFUSED, scheduled_at_ns=n * S, closed_at_ns=n * S) for n in range(5)]
+    answered = [record(n, due_s=n) for n in range(5, 30)]
+    assert report(*refused, *answered, warm_up_s=4.5, offered_rps=1.0, achieved_rps=0.8).void == ()
+
+
 def test_an_answer_of_which_nothing_was_seen_is_told() -> None:
     silent = record(1, due_s=1, chunk_at_ns=(), first_token_at_ns=None, last_token_at_ns=None)
     assert "no_content" in codes(report(record(0, due_s=0), silent))

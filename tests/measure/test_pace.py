@@ -147,6 +147,8 @@ def test_a_refused_request_frees_its_user() -> None:
     records, report = play(gone, planned, Pacing(concurrency=1))
     assert [record.outcome for record in records] == [Outcome.REFUSED] * 5
     assert report.ended_by == "all"
+    ends = sorted(record.closed_at_ns or 0 for record in records)
+    assert all(later - earlier >= 250 * MS for earlier, later in pairwise(ends))  # it asks again after a while
 
 
 def test_after_the_time_nothing_is_sent_and_what_is_in_flight_comes_to_its_end() -> None:

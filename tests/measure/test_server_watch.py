@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from unmoor.core.record import Outcome, Record
 from unmoor.engines.contract import Metric
 from unmoor.engines.registry import engine, engine_names
 from unmoor.fake.engine import FakeEngine
+from unmoor.measure.server.http_page import answer_of
 from unmoor.measure.server.metrics_page import Scrape, engines_with_metrics, lines_of, scrape_of, whose
 from unmoor.measure.server.server_report import hit_rate_doubts, server_caveats, server_report
 from unmoor.measure.server.server_watch import ServerWatch, reset_cache
@@ -157,6 +159,34 @@ def test_a_server_that_hangs_on_its_metrics_costs_seconds_and_no_more() -> None:
             pass
         assert watch.report is None
         assert time.monotonic() - started_s < 60
+
+
+def test_a_page_that_drips_is_given_up_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host, port = listener.getsockname()
+
+        def drip() -> None:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 1000:
+                    connection.sendall(bytes([byte]))
+                    time.sleep(0.1)
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        answer = answer_of("GET", host, port, "/metrics", timeout_s=0.5)
+        thread.join(timeout=30)
+        assert not thread.is_alive()  # the connection was closed on it
+    assert (answer.status, answer.body) == (None, None)
+    assert "within 0.5 s" in answer.why
+
+
+def test_a_page_of_too_many_series_is_missed() -> None:
+    name = engine("vllm").scrape["running"]
+    page = b"".join(f'{name}{{model="m{n}"}} 1.0\n'.encode() for n in range(20_000))
+    assert lines_of(page, [name]) is None
+    assert scrape_of(page, 0, engine("vllm").scrape).values == {}
+    assert whose(page, engines_with_metrics()) is None
 
 
 def test_counters_that_go_back_are_a_restart() -> None:

@@ -340,3 +340,21 @@ def test_two_thousand_streams_at_once_all_come_whole() -> None:
     assert {record.outcome for record in records} == {Outcome.OK}
     assert [len(record.chunk_at_ns) for record in records] == [3] * 2000
     assert (report.requests, report.failures) == (2000, 0)
+
+
+def test_a_request_sent_twice_was_sent_when_it_was_first_sent() -> None:
+    def speak(connection: socket.socket, number: int, asked: int) -> None:
+        if number == 0 and asked == 1:  # the kept connection ends after half a second, without a byte
+            time.sleep(0.5)
+            connection.shutdown(socket.SHUT_RDWR)
+            return
+        connection.sendall(CHUNKED)
+
+    with served(speak) as server:
+        records, report = play(server.url, plan(2, gap_s=0.4))
+    assert report.retried == 1
+    assert [record.outcome for record in records] == [Outcome.OK] * 2
+    late = records[1]
+    assert late.sent_at_ns is not None
+    assert late.sent_at_ns - late.scheduled_at_ns < 400_000_000
+    assert (late.first_token_at_ns or 0) - late.sent_at_ns >= 500_000_000
