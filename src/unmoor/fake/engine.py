@@ -280,7 +280,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m unmoor.fake.engine", description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=0, help="port of 127.0.0.1; 0, the default, takes a free one")
     parser.add_argument("--model", default="fake", help="the model's name at /v1/models")
-    parser.add_argument("--script", default="{}", help="what every answer does, as JSON (unmoor.fake.script.Script)")
+    parser.add_argument(
+        "--script",
+        default="{}",
+        help='what every answer does, as JSON: {"ttft_s": 0.2, "gap_s": 0.02, "tokens": 64}; all in unmoor.fake.script',
+    )
     chosen = parser.parse_args(arguments)
     try:
         with FakeEngine(_script(chosen.script), model=chosen.model, port=chosen.port) as engine:
