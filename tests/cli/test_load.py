@@ -18,6 +18,9 @@ from pathlib import Path
 import msgspec
 import pyarrow.parquet as pq
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
 from unmoor.core.plan import SyntheticTraffic
 from unmoor.core.record import Record
@@ -382,6 +385,21 @@ def test_head_room_is_found_out_at_the_loads_own_shape() -> None:
     assert "1x: " in done.stderr
 
 
+def test_what_the_server_does_not_count_a_tokenizer_counts_where_one_is_named(tmp_path: Path) -> None:
+    tokenizer = Tokenizer(WordLevel({"unknown": 0}, unk_token="unknown"))  # noqa: S106 - a token of text
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    silent = Script(ttft_s=0.02, gap_s=0.001, usage=False, tokens=5, leading=2)
+    with FakeEngine(silent) as engine:
+        uncounted = reported(engine.url, "--rate", 100, "--requests", 10)
+        counted = reported(engine.url, "--rate", 100, "--requests", 10, "--tokenizer", tmp_path)
+        whole = reported(engine.url, "--rate", 100, "--requests", 10, "--tokenizer", tmp_path, "--no-stream")
+    assert (uncounted["output_tokens"], uncounted["token_source"]) == (None, None)
+    assert (counted["output_tokens"], counted["token_source"]) == (50, "tokenizer")
+    assert "tokens_recounted" in [caveat["code"] for caveat in counted["caveats"]]  # type: ignore[attr-defined] # JSON
+    assert whole["token_source"] == "server"  # noqa: S105 - who counted: an answer in one piece has its usage
+
+
 def test_records_as_parquet_are_the_same_records(tmp_path: Path) -> None:
     lines, table = tmp_path / "records.jsonl", tmp_path / "records.parquet"
     with FakeEngine(QUICK) as engine:
@@ -433,6 +451,7 @@ def nobody() -> str:
         (("URL", "--model", "a\nb"), 2, "cannot be printed"),
         (("URL", "--adapters", "a,b", "--adapters-zipf", "10000"), 2, "not in the range"),
         (("--self-check", "--rate", "3"), 2, "--rate beside --self-check"),
+        (("URL", "--tokenizer", "nowhere"), 2, "tokenizer"),
         ((), 2, "neither URL nor --self-check"),
         (("URL", "--self-check"), 2, "URL and --self-check"),
     ],

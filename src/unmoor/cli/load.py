@@ -18,6 +18,8 @@ from unmoor.cli.plain_text import plain_text
 from unmoor.cli.whole_number import WholeNumber
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from unmoor.cli.record_file import RecordFile
     from unmoor.core.record import Record
     from unmoor.core.traffic import Workload
@@ -74,6 +76,7 @@ def command(
     """
     if url is None or self_check:
         return _checked(url, self_check=self_check, as_json=as_json)
+    from unmoor.cli.log_cutter import token_cutter_for
     from unmoor.cli.out_file import check_places
     from unmoor.cli.record_file import RecordFile, check_parquet, write_parquet
     from unmoor.measure.client.load import Target
@@ -82,6 +85,7 @@ def command(
 
     forms = forms_of(asks)
     mix = mix_of(asks, forms, model_given=model is not None)
+    count = token_cutter_for(asks.tokenizer).count_answer if asks.tokenizer is not None else None
     pacing = pacing_of(pace, rate_given=traffic.rate is not None)
     endless = pace.until_ttft_p95 is not None or (pace.concurrency is not None and pace.duration is not None)
     workload = workload_to_send(traffic, seed=seed, duration_s=pace.duration, endless=endless)
@@ -101,7 +105,7 @@ def command(
             warm_up_s=pace.warm_up,
             cool_down_s=pace.cool_down,
         )
-        report = _measured(target, workload, sent, kept, pace=pace, mix=mix, beside=beside, seed=seed)
+        report = _measured(target, workload, sent, kept, pace=pace, mix=mix, beside=beside, seed=seed, count=count)
         unwritten = write_parquet(parquet, kept.records)
         _show(report, as_json=as_json)
         kept.raise_if_lost()
@@ -122,6 +126,7 @@ def _measured(
     mix: AskMix,
     beside: BesideOptions,
     seed: int | None,
+    count: Callable[[str], int] | None,
 ) -> LoadReport:
     from msgspec.structs import replace
 
@@ -155,6 +160,7 @@ def _measured(
             stop=kept.failed,
             enough=None if narrow is None else narrow.enough,
             pacing=sent.pacing,
+            count=count,
         )
     found = Beside(
         server=None if watched is None else watched.report,

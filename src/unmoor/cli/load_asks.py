@@ -38,6 +38,7 @@ class AskOptions(NamedTuple):
     tool_choice: str | None
     adapters: str | None
     adapters_zipf: float | None
+    tokenizer: Path | None
 
 
 ask_options: Decorator = option_group(
@@ -73,6 +74,12 @@ ask_options: Decorator = option_group(
             type=click.FloatRange(0, _STEEPEST),
             metavar="S",
             help="Weights fall as 1 / rank^S, in the order of --adapters.",
+        ),
+        click.option(
+            "--tokenizer",
+            type=PATH_NAME,
+            metavar="DIR",
+            help="Counts answers that the server does not count: the model's tokenizer.json.",
         ),
     ],
 )

@@ -10,6 +10,7 @@ from unmoor.core.errors import UsageError
 
 if TYPE_CHECKING:
     from unmoor.traffic.readers import Cutter
+    from unmoor.traffic.text.tokens import TokenCutter
 
 _KEY_BYTES = 32
 _EXPECTED = "a Hugging Face tokenizer.json, or a folder with one"
@@ -26,6 +27,11 @@ def cutter_for(tokenizer: Path | None) -> Cutter:
         from unmoor.traffic.text.pieces import BytesCutter
 
         return BytesCutter(secrets.token_bytes(_KEY_BYTES))
+    return token_cutter_for(tokenizer)
+
+
+def token_cutter_for(tokenizer: Path) -> TokenCutter:
+    """The cutter by a tokenizer. Raises as `cutter_for`, and where the `tokens` extra is not installed."""
     from unmoor.cli.plan_files import read_file, shown
     from unmoor.traffic.text.tokens import tokenizer_cutter
 

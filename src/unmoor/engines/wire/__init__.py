@@ -4,7 +4,7 @@
 `answer.py` says what came of it all, `form_check.py` whether it has the form asked for, `error_text.py` what failed.
 """
 
-from unmoor.engines.wire.answer import AnswerReading, Usage, read_answer, read_body, read_stream
+from unmoor.engines.wire.answer import AnswerReading, Usage, all_text, read_answer, read_body, read_stream
 from unmoor.engines.wire.ask import STREAMED, AnswerForm, Endpoint, chat_body, completion_body, responses_body
 from unmoor.engines.wire.error_text import error_text, withhold
 
@@ -14,6 +14,7 @@ __all__ = [
     "AnswerReading",
     "Endpoint",
     "Usage",
+    "all_text",
     "chat_body",
     "completion_body",
     "error_text",

@@ -24,7 +24,7 @@ from unmoor.engines.wire.chunk import (
 from unmoor.engines.wire.form_check import Spoken, has_form
 from unmoor.engines.wire.sse import DONE, events, plain_events
 
-__all__ = ["AnswerReading", "Usage", "read_answer", "read_body", "read_stream"]
+__all__ = ["AnswerReading", "Usage", "all_text", "read_answer", "read_body", "read_stream"]
 
 _FAILED_REASONS: Final = frozenset({"abort", "error", "cancelled", "canceled", "timeout"})
 """How engines say in `finish_reason` that an answer did not end as asked (vLLM, SGLang, TensorRT-LLM)."""
@@ -142,6 +142,19 @@ def read_answer(chunks: Sequence[tuple[int, bytes]], form: AnswerForm) -> Answer
 def _begins_with_a_brace(chunks: Sequence[tuple[int, bytes]]) -> bool:
     """Whether a body is JSON: a stream of events never begins with a brace."""
     return next((head.startswith(b"{") for _, piece in chunks if (head := piece.lstrip())), False)
+
+
+def all_text(chunks: Sequence[tuple[int, bytes]]) -> str:
+    """All that an answer said, streamed or in one piece, reasoning and calls too: for counting it, never to be kept."""
+    body, spoken = b"".join(piece for _, piece in chunks), Spoken()
+    if _begins_with_a_brace(chunks):
+        said = [said_whole(body)]
+    else:
+        said = [said_by(event) for event in events(body) if event.content.strip() != DONE]
+    for one in said:
+        for piece in one.pieces:
+            spoken.add(piece)
+    return spoken.all_text()
 
 
 class _Listener:

@@ -39,7 +39,10 @@ class Call(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What one event brought of one choice. `reasons` and `answers`: whether it had content of that kind."""
+    """What one event brought of one choice. `reasons` and `answers`: whether it had content of that kind.
+
+    `text` is the answer's, `thought` that of its reasoning.
+    """
 
     choice: int
     reasons: bool
@@ -47,6 +50,7 @@ class Piece(NamedTuple):
     text: str = ""
     calls: tuple[Call, ...] = ()
     finish: str | None = None
+    thought: str = ""
 
 
 class Said(NamedTuple):
@@ -188,7 +192,15 @@ def _piece(choice: _Choice, message: _Message | None) -> Piece:
         text=message.content if isinstance(message.content, str) else "",
         calls=tuple(_calls(message)) if message.tool_calls or message.function_call else (),
         finish=choice.finish_reason,
+        thought=_thought(message) if message.reasoning or message.reasoning_content else "",
     )
+
+
+def _thought(message: _Message) -> str:
+    for said in (message.reasoning, message.reasoning_content):
+        if isinstance(said, str) and said:
+            return said
+    return ""
 
 
 def _calls(message: _Message) -> Iterator[Call]:
@@ -228,7 +240,7 @@ def _of_response_event(kind: str, chunk: Chunk) -> Said:
 
 def _of_delta(kind: str, chunk: Chunk) -> Piece:
     if "reasoning" in kind:
-        return Piece(0, reasons=True, answers=False)
+        return Piece(0, reasons=True, answers=False, thought=chunk.delta)
     if kind == "response.output_text.delta":
         return Piece(0, reasons=False, answers=True, text=chunk.delta)
     calls = (Call(_place(chunk), "", chunk.delta),) if kind == "response.function_call_arguments.delta" else ()

@@ -22,6 +22,7 @@ class Spoken:
     def __init__(self) -> None:
         self.texts: dict[int, list[str]] = {}
         self.calls: dict[tuple[int, int], tuple[list[str], list[str]]] = {}
+        self.thoughts: list[str] = []
 
     def add(self, piece: Piece) -> None:
         """Takes in what one event brought."""
@@ -32,6 +33,13 @@ class Spoken:
             names, arguments = self.calls.setdefault((piece.choice, call.place), ([], []))
             names.append(call.name)
             arguments.append(call.arguments)
+        if piece.thought:
+            self.thoughts.append(piece.thought)
+
+    def all_text(self) -> str:
+        """Everything that was said, of all choices: reasoning, answers, and calls with their names."""
+        calls = ("".join((*names, *arguments)) for names, arguments in self.calls.values())
+        return "".join((*self.thoughts, *("".join(texts) for texts in self.texts.values()), *calls))
 
 
 class _Asked(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import httptools
 
@@ -12,6 +12,7 @@ from unmoor.engines.wire import (
     AnswerForm,
     AnswerReading,
     Usage,
+    all_text,
     error_text,
     read_answer,
     withhold,
@@ -209,9 +210,17 @@ def _tail(kept: Sequence[Read]) -> bytes:
 
 
 def record_of(
-    exchange: Exchange, request: PlannedRequest, scheduled_at_ns: int, stopped: Outcome | None, *, stop_reason: str = ""
+    exchange: Exchange,
+    request: PlannedRequest,
+    scheduled_at_ns: int,
+    stopped: Outcome | None,
+    *,
+    stop_reason: str = "",
+    count: Callable[[str], int] | None = None,
 ) -> Record:
     """What became of one request. `stopped` says that we ended it (timeout, cancelled), and wins over what was seen.
+
+    `count` counts the tokens of a whole answer that the server did not count.
 
     Messages are kept, text is not: what an error repeats of the prompt is withheld.
     """
@@ -220,6 +229,9 @@ def record_of(
     if stopped is not None:
         outcome, error = stopped, stop_reason
     usage = reading.usage or _NOT_COUNTED
+    output_tokens, tokens_from = usage.output_tokens, None if usage.output_tokens is None else "server"
+    if output_tokens is None and count is not None and outcome is Outcome.OK:
+        output_tokens, tokens_from = count(all_text(exchange.body)), "tokenizer"
     return Record(
         index=request.index,
         outcome=outcome,
@@ -232,10 +244,10 @@ def record_of(
         closed_at_ns=exchange.closed_at_ns,
         chunk_at_ns=reading.chunk_at_ns,
         input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
+        output_tokens=output_tokens,
         cached_tokens=usage.cached_tokens,
         reasoning_tokens=usage.reasoning_tokens,
-        tokens_from=None if usage.output_tokens is None else "server",
+        tokens_from=tokens_from,
         choices=form.n if form.n > 1 else None,
         finish_reason=reading.finish_reason,
         status=exchange.status,

@@ -40,6 +40,7 @@ def replay(
     enough: Callable[[], bool] | None = None,
     slo: Slo | None = None,
     pacing: Pacing = Pacing(),  # noqa: B008 - frozen
+    count: Callable[[str], int] | None = None,
 ) -> ReplayReport:
     """Sends every request at its due time, hands each record to `sink` as it ends, and reports on the sending.
 
@@ -54,6 +55,7 @@ def replay(
     `stop` is asked about fifty times a second; when it says yes, or at Ctrl-C, what is in flight is recorded as
     cancelled, the rest is never sent and the report is `partial`. A second Ctrl-C interrupts at once. `enough` is asked
     as often; when it says yes nothing more is sent, and what is in flight comes to its end.
+    `count` counts the tokens of an answer's text where the server did not, after the answer's end.
     Where a request was sent once more there is the caveat "sent_again".
     With an `slo` that bounds a latency from when a request is due (time to first token, end to end), an error of the
     client's own above 5 % of the tightest bound gives the caveat "client_bound": the p99 of its send lag, and where
@@ -67,7 +69,9 @@ def replay(
     with _ctrl_c() as pressed:
         run, clock = _Run(sink, stop, enough, pressed), ArrivalClock()
         pairs = list(zip(requests, wires, strict=True))
-        loop = WireLoop(address, pairs, note=run.note, pulse=run.pulse, clock=clock, timeout_s=timeout_s, pacing=pacing)
+        loop = WireLoop(
+            address, pairs, note=run.note, pulse=run.pulse, clock=clock, timeout_s=timeout_s, pacing=pacing, count=count
+        )
         run.halt, run.finish = loop.halt, loop.finish
         with connections_allowed(), _collector_off():
             if pressed.seen:

@@ -72,6 +72,7 @@ class WireLoop:
         timeout_s: float,
         pacing: Pacing = Pacing(),  # noqa: B008 - frozen
         watch: Callable[[], Readiness] = readiness,
+        count: Callable[[str], int] | None = None,
     ) -> None:
         self.stalls_s: list[float] = []
         self.stood_still_ns: list[tuple[int, int]] = []  # from and to, of the longer ones
@@ -82,6 +83,7 @@ class WireLoop:
         self._clock = clock
         self._requests = requests
         self._note = note
+        self._count = count
         self._pulse = pulse
         self._timeout_ns = round(timeout_s * 1e9)
         self._timeout_reason = f"no end of the answer within {timeout_s:g} s"
@@ -413,7 +415,10 @@ class WireLoop:
         self._in_flight -= 1
         self._over(due, exchange.closed_at_ns or monotonic_ns())
         self._to_record.append(
-            (monotonic_ns(), lambda: record_of(exchange, due.request, due.at_ns, stopped, stop_reason=reason))
+            (
+                monotonic_ns(),
+                lambda: record_of(exchange, due.request, due.at_ns, stopped, stop_reason=reason, count=self._count),
+            )
         )
         if connection.gone:
             return

@@ -203,6 +203,13 @@ def _of_counts(ok: Sequence[Record], input_tokens: Mapping[int, int]) -> list[Ca
     if any(record.output_tokens is None for record in ok):
         text = "The server did not count the tokens of some answers: figures that need them are left out."
         found.append(Caveat(code="usage_not_reported", text=text))
+    recounted = sum(record.tokens_from == "tokenizer" for record in ok)
+    if recounted:
+        text = (
+            f"The server did not count the tokens of {plural(recounted, 'answer')}: the tokenizer named here counted "
+            "their text, in which marks that are not text are missing."
+        )
+        found.append(Caveat(code="tokens_recounted", text=text))
     odd = sum(record.input_tokens not in {None, input_tokens.get(record.index)} for record in ok)
     if odd:
         text = (

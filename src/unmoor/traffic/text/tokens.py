@@ -92,6 +92,10 @@ class TokenCutter:
         (cut,) = self._encoded([text.encode("utf-8", "replace").decode()], special=False)
         return len(cut.ends)
 
+    def count_answer(self, text: str) -> int:
+        """The tokens of an answer's text; an engine's own count has its end mark besides, and more where calls are."""
+        return len(self._tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids)
+
     def _encoded(self, texts: list[str], *, special: bool) -> list[Cut]:
         encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=special) if texts else []
         return [_chained(np.array(encoding.ids, dtype=np.uint64)) for encoding in encodings]
