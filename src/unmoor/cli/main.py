@@ -32,11 +32,9 @@ VERBS: dict[str, Verb] = {
     "decide": Verb("unmoor.cli.decide", "command", "Say which engine to run for a plan, on what evidence."),
     "bakeoff": Verb("unmoor.cli.bakeoff", "command", "Launch real engines here, tune each, and compare them."),
     "load": Verb("unmoor.cli.load", "command", "Send traffic to an engine that runs here, and measure it."),
-    "conformance": Verb(
-        "unmoor.cli.conformance", "command", "Hold a benchmark client against answers whose truth is known."
-    ),
+    "conformance": Verb("unmoor.cli.conformance", "command", "Hold a benchmark client against a known truth."),
     "check-results": Verb(
-        "unmoor.cli.check_results", "command", "Say what in a benchmark client's result file cannot be trusted."
+        "unmoor.cli.check_results", "command", "Say what in a benchmark's result file cannot be trusted."
     ),
     "report": Verb("unmoor.cli.report", "command", "Render a saved run again, for ever."),
     "engines": Verb("unmoor.cli.engines", "command", "List engines known, installed and missing; install one."),
