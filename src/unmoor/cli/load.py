@@ -72,7 +72,7 @@ def command(
     """Send traffic to the engine at URL, on this machine, on an absolute schedule, and report what came back.
 
     Prompts are made of words, as long as the traffic's by the server's own count, and new in each run. Latencies run
-    from when a request was due. The exit code is 3 where the client itself was too late for the figures to be used.
+    from when a request was due. The exit code is 3 where no figure may be used: the report says why.
     """
     if url is None or self_check:
         return _checked(url, self_check=self_check, as_json=as_json)

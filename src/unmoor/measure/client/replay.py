@@ -50,8 +50,9 @@ def replay(
     request is sent once more on a new one and counted as `retried`, so that it is late, not failed. A request has
     `timeout_s` from its sending to the end of its answer. `sent_at_ns` is when the client turned to it: that a
     connection did not stand yet, or was lost, is the server's, and in the latencies from sent.
-    Times of arrival are the kernel's where it stamps what it receives (Linux), and do not depend on when this process
-    was awake. Answers are understood after their end, so a record comes within a fraction of a second of it.
+    Times of arrival are the kernel's where it stamps what it receives (Linux). It has one stamp for what is read at
+    once, that of the last byte: while this process stood still, what came before has too late a time, and
+    `stood_still_ns` says when that was. Answers are understood after their end, so a record comes within a fraction of a second of it.
     `stop` is asked about fifty times a second; when it says yes, or at Ctrl-C, what is in flight is recorded as
     cancelled, the rest is never sent and the report is `partial`. A second Ctrl-C interrupts at once. `enough` is asked
     as often; when it says yes nothing more is sent, and what is in flight comes to its end.
