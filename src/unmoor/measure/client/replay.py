@@ -52,7 +52,8 @@ def replay(
     connection did not stand yet, or was lost, is the server's, and in the latencies from sent.
     Times of arrival are the kernel's where it stamps what it receives (Linux). It has one stamp for what is read at
     once, that of the last byte: while this process stood still, what came before has too late a time, and
-    `stood_still_ns` says when that was. Answers are understood after their end, so a record comes within a fraction of a second of it.
+    `stood_still_ns` says when that was. Answers are understood after their end, so a record comes within a fraction of
+    a second of it.
     `stop` is asked about fifty times a second; when it says yes, or at Ctrl-C, what is in flight is recorded as
     cancelled, the rest is never sent and the report is `partial`. A second Ctrl-C interrupts at once. `enough` is asked
     as often; when it says yes nothing more is sent, and what is in flight comes to its end.
